@@ -1,0 +1,231 @@
+"""Domains: what values an attribute can take, each value as one **key**.
+
+A key is a string for strings and a whole number for everything else, chosen so that keys are
+ordered as the values are and neighbouring keys are neighbouring values. So every ordered domain
+is a range of integers, `> 3` is `>= 4` for all of them, every interval is closed, and one
+implementation of sets (`intervals.py`) decides containment exactly over each type's domain
+(semantics §1, §5).
+
+    integer    the number itself, within ±2^53
+    decimal    its place among all numbers of at most 15 significant digits
+    boolean    0, 1
+    date       its proleptic Gregorian day
+    dateTime   microseconds since 1970 in UTC
+    quality    multiples of 10^-15 from 0 to 1, so that differences of two values are exact
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from qns.errors import LimitExceeded, ValueRefused, shorten
+
+Key = int | str
+Value = str | int | float | bool | date | datetime
+
+MAX_STRING_LENGTH: Final = 65_536
+QUALITY_ONE: Final = 10**15
+
+_INTEGER_BOUND = 2**53
+_COEFFICIENT_FIRST = 10**14  # smallest coefficient of 15 digits
+_PER_EXPONENT = 9 * 10**14  # how many coefficients of 15 digits there are
+_EXPONENT_BOUND = 290  # of the leading digit; keeps every such decimal a normal double
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A named set of values. `lo` and `hi` bound the keys of an ordered domain."""
+
+    name: str
+    key: Callable[[object], Key]
+    value: Callable[[Key], Value]
+    lo: int = 0
+    hi: int = -1
+
+    @property
+    def ordered(self) -> bool:
+        return self.lo <= self.hi
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def decimal_key(value: float) -> int:
+    """The place of a double among the numbers of at most 15 significant digits.
+
+    Raises ValueError for a double that is not one of them; every one of them is exactly one
+    double, so the way back loses nothing.
+    """
+    if value == 0:
+        return 0
+    text = f"{value:.14e}"
+    if float(text) != value:
+        raise ValueError("more than 15 significant digits")
+    mantissa, _, exponent_text = text.lstrip("-").partition("e")
+    exponent = int(exponent_text)
+    if abs(exponent) > _EXPONENT_BOUND:
+        raise ValueError(f"magnitude outside 1e-{_EXPONENT_BOUND} … 1e{_EXPONENT_BOUND}")
+    coefficient = int(mantissa[0] + mantissa[2:])
+    key = (exponent + _EXPONENT_BOUND) * _PER_EXPONENT + coefficient - _COEFFICIENT_FIRST + 1
+    return key if value > 0 else -key
+
+
+def decimal_value(key: int) -> float:
+    """The double at this place: the inverse of `decimal_key`."""
+    if key == 0:
+        return 0.0
+    exponent, offset = divmod(abs(key) - 1, _PER_EXPONENT)
+    coefficient = offset + _COEFFICIENT_FIRST
+    magnitude = float(f"{coefficient}e{exponent - _EXPONENT_BOUND - 14}")
+    return magnitude if key > 0 else -magnitude
+
+
+def _string_key(value: object) -> str:
+    if type(value) is not str:
+        raise _wrong_type(value, "a string")
+    if len(value) > MAX_STRING_LENGTH:
+        raise LimitExceeded(
+            f"a string of {len(value):,} characters", remedy=f"at most {MAX_STRING_LENGTH:,}"
+        )
+    if not value.isprintable() and (bad := _unsendable(value)):
+        raise ValueRefused(
+            f"character U+{ord(bad):04X} in a string", remedy="XML cannot carry it: remove it"
+        )
+    return value
+
+
+def _integer_key(value: object) -> int:
+    if type(value) is not int:
+        raise _wrong_type(value, "an integer")
+    if not -_INTEGER_BOUND <= value <= _INTEGER_BOUND:
+        raise ValueRefused("integer out of range", remedy="integers lie within ±2^53")
+    return value
+
+
+def _decimal_key(value: object) -> int:
+    number = _number(value, "a decimal")
+    try:
+        return decimal_key(number)
+    except ValueError as problem:
+        raise ValueRefused(
+            f"decimal {value!s:.40} has {problem}"
+            if "digits" in str(problem)
+            else f"decimal {value!s:.40} out of range: {problem}",
+            remedy="decimals have at most 15 significant digits",
+        ) from None
+
+
+def _quality_key(value: object) -> int:
+    number = _number(value, "a quality value")
+    if not 0.0 <= number <= 1.0:
+        raise ValueRefused(
+            f"quality value {value!s:.40} is outside [0, 1]", remedy="give a number from 0 to 1"
+        )
+    return int(number * QUALITY_ONE + 0.5)
+
+
+def _boolean_key(value: object) -> int:
+    if type(value) is not bool:
+        raise _wrong_type(value, "true or false")
+    return int(value)
+
+
+def _date_key(value: object) -> int:
+    if type(value) is not date:
+        raise _wrong_type(value, "a date such as 2024-01-31")
+    return value.toordinal()
+
+
+def _datetime_key(value: object) -> int:
+    if type(value) is not datetime:
+        raise _wrong_type(value, "a dateTime such as 2024-01-31T12:00:00Z")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValueRefused(
+            f"dateTime {value.isoformat()} has no zone", remedy="end it with Z or an offset"
+        )
+    key = (value - _EPOCH) // _MICROSECOND
+    if not DATETIME.lo <= key <= DATETIME.hi:
+        raise ValueRefused(f"dateTime {value.isoformat()} leaves the years 1 … 9999 in UTC")
+    return key
+
+
+def _number(value: object, wanted: str) -> float:
+    if type(value) is float:
+        number = value
+    elif type(value) is int or type(value) is Decimal:
+        try:
+            number = float(value)
+        except (OverflowError, ValueError):
+            number = math.inf
+        if type(value) is int and number != value:
+            raise ValueRefused(f"number {value!s:.40} is not exact", remedy="at most 15 digits")
+        if type(value) is Decimal and len(value.normalize().as_tuple().digits) > 15:
+            raise ValueRefused(
+                f"decimal {value!s:.40} has more than 15 significant digits",
+                remedy="decimals have at most 15 significant digits",
+            )
+    else:
+        raise _wrong_type(value, wanted)
+    if not math.isfinite(number):
+        raise ValueRefused(f"{value!s:.40} is not a finite number", remedy=f"give {wanted}")
+    return number
+
+
+def _wrong_type(value: object, wanted: str) -> ValueRefused:
+    shown = shorten(value) if isinstance(value, str) else f"{value!r:.60}"
+    return ValueRefused(f"{shown} is not {wanted}", remedy=f"give {wanted}")
+
+
+def _unsendable(text: str) -> str:
+    """The first character that XML 1.0 cannot carry, or nothing."""
+    for character in text:
+        point = ord(character)
+        if point < 0x20:
+            if character not in "\t\n\r":
+                return character
+        elif 0xD800 <= point <= 0xDFFF or point in (0xFFFE, 0xFFFF):
+            return character
+    return ""
+
+
+def _int(key: Key) -> int:
+    assert isinstance(key, int)
+    return key
+
+
+STRING = Domain("string", _string_key, lambda key: key)
+INTEGER = Domain("integer", _integer_key, lambda key: key, -_INTEGER_BOUND, _INTEGER_BOUND)
+DECIMAL = Domain(
+    "decimal",
+    _decimal_key,
+    lambda key: decimal_value(_int(key)),
+    -(2 * _EXPONENT_BOUND + 1) * _PER_EXPONENT,
+    (2 * _EXPONENT_BOUND + 1) * _PER_EXPONENT,
+)
+BOOLEAN = Domain("boolean", _boolean_key, lambda key: bool(key), 0, 1)
+DATE = Domain(
+    "date",
+    _date_key,
+    lambda key: date.fromordinal(_int(key)),
+    date.min.toordinal(),
+    date.max.toordinal(),
+)
+DATETIME = Domain(
+    "dateTime",
+    _datetime_key,
+    lambda key: _EPOCH + timedelta(microseconds=_int(key)),
+    (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND,
+    (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND,
+)
+QUALITY = Domain("quality", _quality_key, lambda key: _int(key) / QUALITY_ONE, 0, QUALITY_ONE)
+
+DATA_DOMAINS: Final = {
+    domain.name: domain for domain in (STRING, INTEGER, DECIMAL, BOOLEAN, DATE, DATETIME)
+}

@@ -1,0 +1,29 @@
+"""Event: one quality change, ⟨δ, d, {⟨p.qd, v⟩…}⟩ with id and source (semantics §2).
+
+Flat fields only: data and new quality values share one mapping from qualified attribute name to
+key (`domains.py`); previous quality values stand apart under the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from qns.cbr.domains import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    id: str
+    data_class: str
+    source: str
+    values: Mapping[str, Key]
+    previous: Mapping[str, int] = field(default_factory=dict)
+    published_us: int | None = None
+    """When it was published: microseconds since 1970 in UTC."""
+    available_s: float = 0
+    """Δ of semantics §8: seconds owed to late subscribers; 0 none, infinity for ever."""
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.available_s <= inf

@@ -1,0 +1,189 @@
+"""Region: the value set of a quality dimension, over pairs (previous value, new value).
+
+A plain threshold bounds the new value only; a transition (`falls below`, `rises above`,
+`changes by`) also needs a previous value. Kept in normal form: both projections are tight and
+`change` is the smallest difference that occurs, or 0 when it excludes nothing. So equal regions
+are equal objects, and containment is decided exactly (semantics §3, §5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qns.cbr.domains import QUALITY
+from qns.cbr.intervals import Interval, Intervals
+
+EVERY_QUALITY = Intervals.all_of(QUALITY)
+_NOTHING = Intervals(())
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """All (previous, new) with `new` in `new`, `previous` in `previous`, |new − previous| ≥ change.
+
+    `previous` None: the previous value is free and may be absent.
+    """
+
+    new: Intervals
+    previous: Intervals | None = None
+    change: int = 0
+
+    @classmethod
+    def of(
+        cls, new: Intervals, previous: Intervals | None = None, change: int = 0
+    ) -> Region:
+        """The region in normal form."""
+        if previous is None:
+            return cls(new)
+        if new.is_empty or previous.is_empty:
+            return cls(_NOTHING, _NOTHING)
+        if change:
+            new = _at_distance(new, previous, change)
+            if new.is_empty:
+                return cls(_NOTHING, _NOTHING)
+            previous = _at_distance(previous, new, change)
+            smallest = _smallest_distance(new, previous, change)
+            change = 0 if _smallest_distance(new, previous, 0) == smallest else smallest
+        return cls(new, previous, change)
+
+    @classmethod
+    def falls_below(cls, threshold: int) -> Region:
+        return cls.of(_between(0, threshold - 1), _between(threshold, QUALITY.hi))
+
+    @classmethod
+    def rises_above(cls, threshold: int) -> Region:
+        return cls.of(_between(threshold + 1, QUALITY.hi), _between(0, threshold))
+
+    @classmethod
+    def changes_by(cls, threshold: int) -> Region:
+        return cls.of(EVERY_QUALITY, EVERY_QUALITY, threshold)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.new.is_empty
+
+    @property
+    def terms(self) -> int:
+        return self.new.terms + (self.previous.terms if self.previous else 0) + bool(self.change)
+
+    @property
+    def smallest_change(self) -> int:
+        """The smallest |new − previous| in the region."""
+        if self.previous is None or self.is_empty:
+            return 0
+        return _smallest_distance(self.new, self.previous, self.change)
+
+    def holds(self, new: object, previous: object = None) -> bool:
+        if not self.new.holds(new):
+            return False
+        if self.previous is None:
+            return True
+        return self.previous.holds(previous) and (
+            isinstance(new, int)
+            and isinstance(previous, int)
+            and abs(new - previous) >= self.change
+        )
+
+    def contains(self, other: object) -> bool:
+        if not isinstance(other, Region):
+            return False
+        if other.is_empty:
+            return True
+        if not self.new.contains(other.new):
+            return False
+        if self.previous is None:
+            return True
+        return (
+            other.previous is not None
+            and self.previous.contains(other.previous)
+            and other.smallest_change >= self.change
+        )
+
+    def intersect(self, other: Region) -> Region:
+        if self.previous is None or other.previous is None:
+            previous = self.previous or other.previous
+        else:
+            previous = self.previous.intersect(other.previous)
+        return Region.of(self.new.intersect(other.new), previous, max(self.change, other.change))
+
+    def union(self, other: Region) -> Region | None:
+        """The union if it is itself such a region and easily seen to be, else None."""
+        if self.contains(other):
+            return self
+        if other.contains(self):
+            return other
+        if self.change != other.change:
+            return None
+        if self.previous == other.previous:
+            return Region.of(self.new.union(other.new), self.previous, self.change)
+        if self.new == other.new and self.previous is not None and other.previous is not None:
+            return Region.of(self.new, self.previous.union(other.previous), self.change)
+        return None
+
+    def outside(self, other: Region) -> tuple[int, int | None] | None:
+        """A (new, previous) of ours that `other` lacks: the witness of non-containment."""
+        return next((pair for pair in self._corners(other) if not other.holds(*pair)), None)
+
+    def _corners(self, other: Region) -> list[tuple[int, int | None]]:
+        """Pairs of ours, among them one outside `other` if there is any."""
+        news = [self.new.lowest, self.new.highest]
+        if (missing := self.new.outside(other.new)) is not None:
+            news.insert(0, missing)
+        if self.previous is None:
+            pairs: list[tuple[int, int | None]] = [(new, None) for new in news]
+            return pairs
+        olds = [self.previous.lowest, self.previous.highest]
+        if (
+            other.previous is not None
+            and (missing := self.previous.outside(other.previous)) is not None
+        ):
+            olds.insert(0, missing)
+        closest = _closest_pair(self.new, self.previous, self.change)
+        candidates = [(new, old) for new in news for old in olds]
+        if closest is not None:
+            candidates.append(closest)
+        return [(new, old) for new, old in candidates if self.holds(new, old)]
+
+
+def _between(lo: int, hi: int) -> Intervals:
+    return Intervals.of([(max(lo, QUALITY.lo), min(hi, QUALITY.hi))])
+
+
+def _at_distance(these: Intervals, those: Intervals, distance: int) -> Intervals:
+    """The keys of `these` that lie at least `distance` from some key of `those`."""
+    return these.intersect(
+        Intervals.of(
+            [(QUALITY.lo, those.highest - distance), (those.lowest + distance, QUALITY.hi)]
+        )
+    )
+
+
+def _smallest_distance(these: Intervals, those: Intervals, at_least: int) -> int:
+    pair = _closest_pair(these, those, at_least)
+    assert pair is not None
+    return abs(pair[0] - pair[1])
+
+
+def _closest_pair(these: Intervals, those: Intervals, at_least: int) -> tuple[int, int] | None:
+    """The pair (this, that) with the smallest difference that is not below `at_least`."""
+    best: tuple[int, int] | None = None
+    for this in these.spans:
+        for that in those.spans:
+            pairs = []
+            if (above := _lowest_above(this, that, at_least)) is not None:
+                pairs.append(above)
+            if (below := _lowest_above(that, this, at_least)) is not None:
+                pairs.append((below[1], below[0]))
+            for pair in pairs:
+                if best is None or abs(pair[0] - pair[1]) < abs(best[0] - best[1]):
+                    best = pair
+    return best
+
+
+def _lowest_above(upper: Interval, lower: Interval, at_least: int) -> tuple[int, int] | None:
+    """The closest (u, l) with u in `upper`, l in `lower` and u − l not below `at_least`."""
+    distance = max(at_least, upper[0] - lower[1], 0)
+    low = max(lower[0], upper[0] - distance)
+    if low > min(lower[1], upper[1] - distance):
+        return None
+    return low + distance, low

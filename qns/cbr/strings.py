@@ -1,0 +1,173 @@
+"""Strings: a set of strings, either listed or described by patterns.
+
+A listed set is finite. A described set holds every string with a prefix, a suffix and some
+fragments, except a few strings; it is always infinite. Both are kept in one normal form, so that
+equal sets are equal objects and containment is decided exactly (semantics §5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Listed: `listed` is the set. Described: `listed` is None and the other four rule."""
+
+    listed: frozenset[str] | None = None
+    prefix: str = ""
+    suffix: str = ""
+    fragments: frozenset[str] = _NOTHING
+    excluded: frozenset[str] = _NOTHING
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Strings:
+        return cls(listed=frozenset(values))
+
+    @classmethod
+    def described(
+        cls,
+        prefix: str = "",
+        suffix: str = "",
+        fragments: Iterable[str] = (),
+        excluded: Iterable[str] = (),
+    ) -> Strings:
+        """Every string with these patterns but for the excluded ones, in normal form."""
+        pieces = frozenset(fragments)
+        implied = [prefix, suffix]
+        needed = frozenset(
+            piece
+            for piece in pieces
+            if not any(piece in whole for whole in implied)
+            and not any(piece != other and piece in other for other in pieces)
+        )
+        patterns = cls(None, prefix, suffix, needed)
+        return cls(
+            None, prefix, suffix, needed, frozenset(x for x in excluded if patterns.holds(x))
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return self.listed is not None and not self.listed
+
+    @property
+    def terms(self) -> int:
+        if self.listed is not None:
+            return len(self.listed)
+        return max(
+            1, bool(self.prefix) + bool(self.suffix) + len(self.fragments) + len(self.excluded)
+        )
+
+    @property
+    def has_patterns(self) -> bool:
+        return bool(self.prefix or self.suffix or self.fragments)
+
+    def holds(self, key: object) -> bool:
+        if not isinstance(key, str):
+            return False
+        if self.listed is not None:
+            return key in self.listed
+        return (
+            key not in self.excluded
+            and key.startswith(self.prefix)
+            and key.endswith(self.suffix)
+            and all(piece in key for piece in self.fragments)
+        )
+
+    def contains(self, other: object) -> bool:
+        """Whether every string of `other` is ours.
+
+        Between two described sets: a string made of the other's prefix, fragments and suffix,
+        kept apart by characters that occur nowhere else, is in `other`; so a pattern of ours is
+        implied only if one of these pieces implies it.
+        """
+        if not isinstance(other, Strings):
+            return False
+        if other.listed is not None:
+            return all(self.holds(value) for value in other.listed)
+        if self.listed is not None:
+            return False
+        pieces = (other.prefix, other.suffix, *other.fragments)
+        return (
+            other.prefix.startswith(self.prefix)
+            and other.suffix.endswith(self.suffix)
+            and all(any(piece in whole for whole in pieces) for piece in self.fragments)
+            and not any(other.holds(value) for value in self.excluded)
+        )
+
+    def intersect(self, other: Strings) -> Strings:
+        if self.listed is not None:
+            return Strings.of(value for value in self.listed if other.holds(value))
+        if other.listed is not None:
+            return other.intersect(self)
+        prefix = max(self.prefix, other.prefix, key=len)
+        suffix = max(self.suffix, other.suffix, key=len)
+        if not (
+            prefix.startswith(self.prefix)
+            and prefix.startswith(other.prefix)
+            and suffix.endswith(self.suffix)
+            and suffix.endswith(other.suffix)
+        ):
+            return Strings.of(())
+        return Strings.described(
+            prefix, suffix, self.fragments | other.fragments, self.excluded | other.excluded
+        )
+
+    def union(self, other: Strings) -> Strings | None:
+        """The union if it is itself such a set, else None."""
+        if self.listed is not None and other.listed is not None:
+            return Strings(listed=self.listed | other.listed)
+        if self.contains(other):
+            return self
+        if other.contains(self):
+            return other
+        if self.listed is not None:
+            return other.union(self)
+        if other.listed is not None:
+            patterns = Strings(None, self.prefix, self.suffix, self.fragments)
+            if all(patterns.holds(value) for value in other.listed):
+                return Strings.described(
+                    self.prefix, self.suffix, self.fragments, self.excluded - other.listed
+                )
+            return None
+        if (self.prefix, self.suffix, self.fragments) == (
+            other.prefix,
+            other.suffix,
+            other.fragments,
+        ):
+            return Strings.described(
+                self.prefix, self.suffix, self.fragments, self.excluded & other.excluded
+            )
+        return None
+
+    def outside(self, other: Strings) -> str | None:
+        """A string of ours that `other` lacks: the witness that `other` does not contain us."""
+        return next((value for value in self.samples(other) if not other.holds(value)), None)
+
+    def samples(self, other: Strings) -> Iterable[str]:
+        """Strings of ours, among them one outside `other` if there is any."""
+        if self.listed is not None:
+            yield from sorted(self.listed)
+            return
+        yield from sorted(value for value in other.excluded if self.holds(value))
+        known = {self.prefix, self.suffix, other.prefix, other.suffix}
+        text = "".join(known) + "".join(self.fragments | other.fragments)
+        gap = next(c for c in _gap_characters() if c not in text)
+        body = gap + "".join(piece + gap for piece in sorted(self.fragments))
+        exceptions = self.excluded | (other.listed or _NOTHING)
+        if not self.has_patterns and "" not in exceptions and not other.holds(""):
+            yield ""
+        while self.prefix + body + self.suffix in exceptions:
+            body += gap
+        yield self.prefix + body + self.suffix
+
+
+EVERY_STRING = Strings()
+
+
+def _gap_characters() -> Iterable[str]:
+    yield from "-~*#+%"
+    yield from (chr(point) for point in range(0x4E00, 0x9FFF))

@@ -1,0 +1,112 @@
+"""Subscription: ⟨δ[:S], exprD, exprQ⟩ in normal form, and what it means to match and to contain.
+
+Per attribute there is one value set. Attributes are flat qualified names: `Enterprise/Holder.Name`
+for data, `Enterprise/Holder.Name.accuracy` for quality. The scope is the set of classes whose
+events can match, so this module needs no schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from qns.cbr.event import Event
+from qns.cbr.intervals import Intervals
+from qns.cbr.region import Region
+from qns.cbr.strings import Strings
+
+ValueSet = Intervals | Strings | Region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subscription:
+    """The normal form. Two subscriptions that accept the same events are equal.
+
+    `data_class` and `only` say how the scope is written, `text` how its author wrote the whole;
+    neither takes part in comparisons.
+    """
+
+    scope: frozenset[str]
+    sources: frozenset[str] | None
+    constraints: Mapping[str, ValueSet]
+    data_class: str
+    only: bool = False
+    text: str = ""
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ordered = dict(sorted(self.constraints.items()))
+        object.__setattr__(self, "constraints", MappingProxyType(ordered))
+        object.__setattr__(
+            self, "_hash", hash((self.scope, self.sources, tuple(ordered.items())))
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Subscription)
+            and self._hash == other._hash
+            and self.scope == other.scope
+            and self.sources == other.sources
+            and self.constraints == other.constraints
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (
+            Subscription,
+            (
+                self.scope,
+                self.sources,
+                dict(self.constraints),
+                self.data_class,
+                self.only,
+                self.text,
+            ),
+        )
+
+    def matches(self, event: Event) -> bool:
+        """Semantics §4: a constraint on an attribute that the event lacks is not satisfied."""
+        if event.data_class not in self.scope:
+            return False
+        if self.sources is not None and event.source not in self.sources:
+            return False
+        return all(
+            constraint_holds(event, attribute, values)
+            for attribute, values in self.constraints.items()
+        )
+
+    def contains(self, other: Subscription) -> bool:
+        """Semantics §5: every event that matches `other` matches this one."""
+        if not other.scope <= self.scope:
+            return False
+        if self.sources is not None and (
+            other.sources is None or not other.sources <= self.sources
+        ):
+            return False
+        theirs = other.constraints
+        for attribute, values in self.constraints.items():
+            narrower = theirs.get(attribute)
+            if narrower is None or not values.contains(narrower):
+                return False
+        return True
+
+    def projected(self, producer: str, hosted: Iterable[str]) -> Subscription | None:
+        """As the producer sees it (semantics §6): no sources, only hosted classes; or nothing."""
+        if self.sources is not None and producer not in self.sources:
+            return None
+        scope = self.scope.intersection(hosted)
+        if not scope:
+            return None
+        return replace(self, scope=scope, sources=None)
+
+
+def constraint_holds(event: Event, attribute: str, values: ValueSet) -> bool:
+    key = event.values.get(attribute)
+    if key is None:
+        return False
+    if isinstance(values, Region):
+        return values.holds(key, event.previous.get(attribute))
+    return values.holds(key)

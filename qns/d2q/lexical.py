@@ -1,0 +1,84 @@
+"""Lexical forms: how a value of each domain is written, in XML and in the language alike.
+
+The forms are those of XML Schema's types; strings stand for themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+
+from qns.cbr.domains import BOOLEAN, DATE, DATETIME, DECIMAL, INTEGER, QUALITY, STRING, Domain, Key
+from qns.errors import ValueRefused, shorten
+
+INTEGER_FORM = r"[+-]?[0-9]+"
+DECIMAL_FORM = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
+DATE_FORM = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DATETIME_FORM = (
+    DATE_FORM + r"T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,20})?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+
+_FORMS = {
+    INTEGER: (re.compile(INTEGER_FORM + r"\Z"), "an integer such as 42"),
+    DECIMAL: (re.compile(DECIMAL_FORM + r"\Z"), "a decimal such as 12.5"),
+    QUALITY: (re.compile(DECIMAL_FORM + r"\Z"), "a number from 0 to 1"),
+    BOOLEAN: (re.compile(r"(?:true|false)\Z"), "true or false"),
+    DATE: (re.compile(DATE_FORM + r"\Z"), "a date such as 2024-01-31"),
+    DATETIME: (re.compile(DATETIME_FORM + r"\Z"), "a dateTime such as 2024-01-31T12:00:00Z"),
+}
+_MAX_DIGITS = 400
+
+
+def read_value(domain: Domain, text: str) -> Key:
+    """The key that `text` writes; ValueRefused if it writes none of the domain."""
+    if domain is STRING:
+        return STRING.key(text)
+    form, wanted = _FORMS[domain]
+    if len(text) > _MAX_DIGITS or not form.match(text):
+        raise ValueRefused(f"{shorten(text)} is not {wanted}", remedy=f"give {wanted}")
+    if domain is INTEGER:
+        return INTEGER.key(int(text))
+    if domain is DECIMAL:
+        return DECIMAL.key(Decimal(text))
+    if domain is QUALITY:
+        return QUALITY.key(float(text))
+    if domain is BOOLEAN:
+        return BOOLEAN.key(text == "true")
+    try:
+        if domain is DATE:
+            return DATE.key(date.fromisoformat(text))
+        return DATETIME.key(_read_datetime(text))
+    except ValueError as problem:
+        raise ValueRefused(f"{shorten(text)} is not {wanted}: {problem}") from None
+
+
+def write_value(domain: Domain, key: Key) -> str:
+    """The shortest form that reads back to the same key."""
+    value = domain.value(key)
+    if domain is BOOLEAN:
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return write_number(value)
+    if isinstance(value, datetime):
+        return value.isoformat().removesuffix("+00:00") + "Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value)
+
+
+def write_number(number: float) -> str:
+    """A double without an exponent and without a needless `.0`."""
+    return f"{Decimal(repr(number)).normalize():f}"
+
+
+def _read_datetime(text: str) -> datetime:
+    date_time, dot, rest = text.partition(".")
+    if not dot:
+        return datetime.fromisoformat(text)
+    digits = rest.rstrip("Z").partition("+")[0].partition("-")[0]
+    zone = rest[len(digits) :]
+    exact = digits.rstrip("0")
+    if len(exact) > 6:
+        raise ValueError("finer than a microsecond")
+    return datetime.fromisoformat(f"{date_time}.{exact.ljust(6, '0')}{zone}")

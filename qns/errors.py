@@ -1,0 +1,125 @@
+"""Every error that QNS raises on purpose.
+
+QnsError                    anything wrong with what we were given; never a bug of ours
+├── NameNotKnown            a class, property, dimension or label the schema does not have
+├── ValueRefused            a value of the wrong type, outside its domain or too long
+├── Unsatisfiable           constraints on one attribute that no event can meet
+├── LimitExceeded           too many terms, too long a text, too many elements
+├── LanguageError           a subscription that does not parse; points at the column
+├── SchemaError             a schema or a schema mapping that contradicts itself
+├── DocumentError           XML or JSON that is malformed or breaks its schema
+└── DuplicateId             an identifier that is taken already
+
+Each says what is wrong, where (`place`) and what to do about it (`remedy`).
+Errors of lark, lxml, orjson and numba never leave the module that calls them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Self
+
+
+class QnsError(Exception):
+    """Something we were given is wrong: what, where, and how to mend it."""
+
+    def __init__(self, problem: str, *, place: str = "", remedy: str = "") -> None:
+        super().__init__(problem, place, remedy)
+        self.problem = problem
+        self.place = place
+        self.remedy = remedy
+
+    def at(self, place: str) -> Self:
+        """The same error, told with the place around it first (a file, a line, an event)."""
+        self.place = f"{place}: {self.place}" if self.place else place
+        return self
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        what_now = f" ({self.remedy})" if self.remedy else ""
+        return f"{where}{self.problem}{what_now}"
+
+
+class NameNotKnown(QnsError):
+    """A name that the schema does not have; the remedy lists near misses."""
+
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], *, place: str = "", problem: str = ""
+    ) -> None:
+        candidates = sorted(known)
+        near = near_misses(name, candidates)
+        if near:
+            remedy = "did you mean " + " or ".join(near) + "?"
+        elif candidates:
+            remedy = "known: " + ", ".join(candidates[:12]) + ("…" if len(candidates) > 12 else "")
+        else:
+            remedy = f"there is no {kind} here"
+        super().__init__(problem or f"unknown {kind} {shorten(name)}", place=place, remedy=remedy)
+        self.kind = kind
+        self.name = name
+        self.near_misses = near
+
+
+class ValueRefused(QnsError):
+    """A value of the wrong type, or outside its domain."""
+
+
+class Unsatisfiable(QnsError):
+    """No event can satisfy the constraints on one attribute."""
+
+    def __init__(self, attribute: str, *, place: str = "") -> None:
+        super().__init__(
+            f"no event can satisfy the constraints on {attribute}",
+            place=place,
+            remedy=f"loosen or remove a constraint on {attribute}",
+        )
+        self.attribute = attribute
+
+
+class LimitExceeded(QnsError):
+    """More terms, text or elements than a peer agrees to handle."""
+
+
+class LanguageError(QnsError):
+    """A subscription that does not parse, with the column and what was expected there."""
+
+    def __init__(
+        self, problem: str, *, line: int = 1, column: int = 1, remedy: str = "", excerpt: str = ""
+    ) -> None:
+        place = f"column {column}" if line == 1 else f"line {line}, column {column}"
+        super().__init__(problem, place=place, remedy=remedy)
+        self.line = line
+        self.column = column
+        self.excerpt = excerpt
+
+
+class SchemaError(QnsError):
+    """A schema, or a schema mapping, that contradicts itself."""
+
+
+class DocumentError(QnsError):
+    """XML or JSON that is malformed, or does not follow its schema."""
+
+
+class DuplicateId(QnsError):
+    """An identifier that is already in use."""
+
+
+def near_misses(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three known names that someone who typed `name` may have meant."""
+    wanted = name[:200].casefold()
+    by_fold = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(wanted, by_fold, n=3, cutoff=0.6)
+    if not close and wanted:  # `Holder` for `Enterprise/Holder`, `Wind.Sped` for `Report/Wind.Speed`
+        tails = {fold: fold.replace(".", "/").rsplit("/", 1)[-1] for fold in by_fold}
+        wanted_tail = wanted.replace(".", "/").rsplit("/", 1)[-1]
+        near_tails = set(difflib.get_close_matches(wanted_tail, set(tails.values()), n=3, cutoff=0.7))
+        close = [fold for fold, tail in tails.items() if tail in near_tails][:3]
+    return [by_fold[fold] for fold in close]
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """A quoted text that fits in a message, however long the original."""
+    shown = text if len(text) <= limit else text[: limit - 1] + "…"
+    return f"'{shown}'"
