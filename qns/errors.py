@@ -29,6 +29,15 @@ class QnsError(Exception):
         self.problem = problem
         self.place = place
         self.remedy = remedy
+        self.line: int | None = None
+        self.column: int | None = None
+
+    def at_mark(self, line: int, column: int | None) -> Self:
+        """The same error, pointing into a text; an error that points somewhere already stays."""
+        if self.line is None:
+            self.line, self.column = line, column
+            self.at(mark_text(line, column))
+        return self
 
     def at(self, place: str) -> Self:
         """The same error, told with the place around it first (a file, a line, an event)."""
@@ -82,16 +91,11 @@ class LimitExceeded(QnsError):
 
 
 class LanguageError(QnsError):
-    """A subscription that does not parse, with the column and what was expected there."""
+    """A subscription that does not parse: the column and what was expected there."""
 
-    def __init__(
-        self, problem: str, *, line: int = 1, column: int = 1, remedy: str = "", excerpt: str = ""
-    ) -> None:
-        place = f"column {column}" if line == 1 else f"line {line}, column {column}"
-        super().__init__(problem, place=place, remedy=remedy)
-        self.line = line
-        self.column = column
-        self.excerpt = excerpt
+    def __init__(self, problem: str, *, line: int, column: int, remedy: str = "") -> None:
+        super().__init__(problem, remedy=remedy)
+        self.at_mark(line, column)
 
 
 class SchemaError(QnsError):
@@ -106,17 +110,28 @@ class DuplicateId(QnsError):
     """An identifier that is already in use."""
 
 
+def mark_text(line: int, column: int | None) -> str:
+    if column is None:
+        return f"line {line}"
+    return f"column {column}" if line == 1 else f"line {line}, column {column}"
+
+
 def near_misses(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that someone who typed `name` may have meant."""
     wanted = name[:200].casefold()
     by_fold = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(wanted, by_fold, n=3, cutoff=0.6)
-    if not close and wanted:  # `Holder` for `Enterprise/Holder`, `Wind.Sped` for `Report/Wind.Speed`
-        tails = {fold: fold.replace(".", "/").rsplit("/", 1)[-1] for fold in by_fold}
-        wanted_tail = wanted.replace(".", "/").rsplit("/", 1)[-1]
-        near_tails = set(difflib.get_close_matches(wanted_tail, set(tails.values()), n=3, cutoff=0.7))
+    if not close and wanted:  # `Holder` for `Enterprise/Holder`, `Sped` for `Report/Wind.Speed`
+        tails = {fold: _last_step(fold) for fold in by_fold}
+        near_tails = difflib.get_close_matches(
+            _last_step(wanted), set(tails.values()), n=3, cutoff=0.7
+        )
         close = [fold for fold, tail in tails.items() if tail in near_tails][:3]
     return [by_fold[fold] for fold in close]
+
+
+def _last_step(name: str) -> str:
+    return name.replace(".", "/").rsplit("/", 1)[-1]
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -29,9 +29,7 @@ class Region:
     change: int = 0
 
     @classmethod
-    def of(
-        cls, new: Intervals, previous: Intervals | None = None, change: int = 0
-    ) -> Region:
+    def of(cls, new: Intervals, previous: Intervals | None = None, change: int = 0) -> Region:
         """The region in normal form."""
         if previous is None:
             return cls(new)

@@ -38,9 +38,7 @@ class Subscription:
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.constraints.items()))
         object.__setattr__(self, "constraints", MappingProxyType(ordered))
-        object.__setattr__(
-            self, "_hash", hash((self.scope, self.sources, tuple(ordered.items())))
-        )
+        object.__setattr__(self, "_hash", hash((self.scope, self.sources, tuple(ordered.items()))))
 
     def __eq__(self, other: object) -> bool:
         return (

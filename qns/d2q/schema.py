@@ -40,18 +40,18 @@ class Property:
 class Attribute:
     """What a constraint or an event's field is about: a property, or one dimension of it."""
 
-    property: Property
+    prop: Property
     dimension: str | None = None
 
     @property
     def name(self) -> str:
         """The qualified name: the attribute's name in `qns.cbr`."""
         suffix = f".{self.dimension}" if self.dimension else ""
-        return self.property.qualified + suffix
+        return self.prop.qualified + suffix
 
     @property
     def domain(self) -> Domain:
-        return QUALITY if self.dimension else self.property.domain
+        return QUALITY if self.dimension else self.prop.domain
 
 
 class Schema:
@@ -144,6 +144,10 @@ class Schema:
             )
         raise self._unknown_attribute(path, name)
 
+    def is_unique(self, path: str, name: str) -> bool:
+        """Whether `name` means exactly one attribute in an event of this class."""
+        return len(self._attribute_table(path).get(name.casefold(), ())) == 1
+
     def quality_attribute(self, path: str, name: str) -> Attribute:
         """A dimension of a property of the class itself (semantics §2, §3)."""
         attribute = self.attribute(path, name)
@@ -152,9 +156,9 @@ class Schema:
                 f"{shorten(name)} names no quality dimension",
                 remedy=f"add one of {', '.join(DIMENSIONS)}, as in {name}.{DIMENSIONS[0]}",
             )
-        if attribute.property.owner != path:
+        if attribute.prop.owner != path:
             raise QnsError(
-                f"{attribute.name} is a quality of the enclosing class {attribute.property.owner}",
+                f"{attribute.name} is a quality of the enclosing class {attribute.prop.owner}",
                 remedy=f"quality belongs to properties of {path} itself",
             )
         return attribute

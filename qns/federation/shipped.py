@@ -11,10 +11,10 @@ def _stations(first: int, last: int) -> list[str]:
 
 
 AGENCIES_MAPPING = SchemaMapping.of(
-    AGENCIES, {name: AGENCIES.classes for name in ("INPS", "INAIL", "CoC")}
+    AGENCIES, dict.fromkeys(("INPS", "INAIL", "CoC"), AGENCIES.classes)
 )
 
-WEATHER_FULL = SchemaMapping.of(WEATHER, {name: WEATHER.classes for name in _stations(1, 10)})
+WEATHER_FULL = SchemaMapping.of(WEATHER, dict.fromkeys(_stations(1, 10), WEATHER.classes))
 
 _WEATHER_HOSTS = {
     "Report": _stations(1, 10),

@@ -1,0 +1,248 @@
+"""From a statement to a subscription: names resolved, types checked, one value set per attribute.
+
+Everything that can be wrong with a subscription is found here, at subscription time; matching
+checks no types (semantics §3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qns.cbr.domains import BOOLEAN, DATE, DATETIME, QUALITY, STRING, Domain, Key
+from qns.cbr.intervals import Interval, Intervals
+from qns.cbr.region import EVERY_QUALITY, Region
+from qns.cbr.strings import EVERY_STRING, Strings
+from qns.cbr.subscription import Subscription, ValueSet
+from qns.d2q.lexical import read_value
+from qns.d2q.schema import Attribute, Schema
+from qns.d2q.terms import MAX_TERMS, Mark, Member, Operator, Statement, Term, Written
+from qns.errors import LimitExceeded, NameNotKnown, QnsError, Unsatisfiable, ValueRefused, shorten
+
+_PATTERNS = {Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS}
+_TRANSITIONS = {Operator.FALLS_BELOW, Operator.RISES_ABOVE, Operator.CHANGES_BY}
+_ORDER = {Operator.BELOW, Operator.AT_MOST, Operator.ABOVE, Operator.AT_LEAST, Operator.BETWEEN}
+_MAX_SOURCES = 4_096
+
+
+def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscription:
+    """The subscription that a statement means in a schema; QnsError if it means none."""
+    try:
+        path = schema.data_class(statement.data_class)
+    except QnsError as problem:
+        raise _marked(problem, statement.class_mark) from None
+    size = sum(term.size for term in statement.terms)
+    if size > MAX_TERMS:
+        raise LimitExceeded(
+            f"an expression of {size:,} terms", remedy=f"at most {MAX_TERMS:,}: split it"
+        )
+    constraints: dict[str, ValueSet] = {}
+    for term in statement.terms:
+        try:
+            attribute = _attribute(term, path, schema)
+            values = _value_set(term, attribute, schema)
+        except QnsError as problem:
+            raise _marked(problem, term.mark) from None
+        known = constraints.get(attribute.name)
+        if known is not None:
+            values = known.intersect(values)  # type: ignore[arg-type]  # same attribute, same kind
+        if values.is_empty:
+            raise _marked(Unsatisfiable(attribute.name), term.mark)
+        constraints[attribute.name] = values
+    has_quality = any(isinstance(values, Region) for values in constraints.values())
+    only = statement.only or has_quality
+    return Subscription(
+        scope=schema.scope(path, only),
+        sources=_sources(statement),
+        constraints=constraints,
+        data_class=path,
+        only=only,
+        text=text,
+    )
+
+
+def _sources(statement: Statement) -> frozenset[str] | None:
+    if statement.sources is None:
+        return None
+    if not statement.sources:
+        raise ValueRefused(
+            "an empty set of sources", remedy="leave the sources out to hear all of them"
+        )
+    if len(statement.sources) > _MAX_SOURCES:
+        raise LimitExceeded(f"{len(statement.sources):,} sources", remedy=f"at most {_MAX_SOURCES}")
+    for source in statement.sources:
+        if not source or source != source.strip():
+            raise ValueRefused(f"{shorten(source)} is not an organisation's name")
+        STRING.key(source)
+    return frozenset(statement.sources)
+
+
+def _attribute(term: Term, path: str, schema: Schema) -> Attribute:
+    attribute = schema.attribute(path, term.attribute)
+    if attribute.dimension is not None:
+        attribute = schema.quality_attribute(path, term.attribute)
+        if term.part == "data":
+            raise ValueRefused(
+                f"{attribute.name} is a quality constraint among the data constraints",
+                remedy="quality constraints stand in the third part: <class, data, quality>",
+            )
+    elif term.part == "quality":
+        raise ValueRefused(
+            f"{attribute.name} is a data constraint among the quality constraints",
+            remedy=f"data constraints stand in the second part; or name a dimension, as in "
+            f"{term.attribute}.accuracy",
+        )
+    elif term.previous:
+        raise ValueRefused(
+            f"{attribute.name} has no previous value", remedy="`was` is for quality dimensions"
+        )
+    return attribute
+
+
+def _value_set(term: Term, attribute: Attribute, schema: Schema) -> ValueSet:
+    domain = attribute.domain
+    if domain is STRING:
+        return _strings(term, attribute)
+    if term.operator in _PATTERNS:
+        raise _operator_refused(term, attribute)
+    if domain is not QUALITY:
+        return _intervals(term, attribute, schema)
+    if term.operator in _TRANSITIONS:
+        threshold = _key(term.values[0], domain, schema)
+        assert isinstance(threshold, int)
+        if term.operator is Operator.FALLS_BELOW:
+            return Region.falls_below(threshold)
+        if term.operator is Operator.RISES_ABOVE:
+            return Region.rises_above(threshold)
+        return Region.changes_by(threshold)
+    values = _intervals(term, attribute, schema)
+    return Region.of(EVERY_QUALITY, values) if term.previous else Region.of(values)
+
+
+def _strings(term: Term, attribute: Attribute) -> Strings:
+    def text(written: Written) -> str:
+        if written.form == "bare":
+            raise _marked(
+                ValueRefused(
+                    f"{attribute.name} is a string, {shorten(written.text)} is not quoted",
+                    remedy=f'write "{written.text[:60]}"',
+                ),
+                written.mark,
+            )
+        key = _checked(STRING, written)
+        assert isinstance(key, str)
+        return key
+
+    match term.operator:
+        case Operator.EXISTS:
+            return EVERY_STRING
+        case Operator.EQUALS:
+            return Strings.of([text(term.values[0])])
+        case Operator.DIFFERS:
+            return Strings.described(excluded=[text(term.values[0])])
+        case Operator.STARTS_WITH:
+            return Strings.described(prefix=text(term.values[0]))
+        case Operator.ENDS_WITH:
+            return Strings.described(suffix=text(term.values[0]))
+        case Operator.CONTAINS:
+            return Strings.described(fragments=[piece for piece in [text(term.values[0])] if piece])
+        case Operator.IN:
+            _refuse_empty(term, attribute)
+            if any(member.operator is not Operator.EQUALS for member in term.members):
+                raise _operator_refused(term, attribute, "ranges")
+            return Strings.of(text(member.values[0]) for member in term.members)
+    raise _operator_refused(term, attribute)
+
+
+def _intervals(term: Term, attribute: Attribute, schema: Schema) -> Intervals:
+    domain = attribute.domain
+    if term.operator in _TRANSITIONS or (
+        domain is BOOLEAN and term.operator in _ORDER | {Operator.IN}
+    ):
+        raise _operator_refused(term, attribute)
+    if term.operator is Operator.EXISTS:
+        return Intervals.all_of(domain)
+    if term.operator is Operator.IN:
+        _refuse_empty(term, attribute)
+        return Intervals.of(
+            span
+            for member in term.members
+            for span in _spans(member.operator, _keys(member, domain, schema), domain)
+        )
+    return Intervals.of(_spans(term.operator, _keys(term, domain, schema), domain))
+
+
+def _spans(operator: Operator, keys: Sequence[int], domain: Domain) -> list[Interval]:
+    first = keys[0]
+    match operator:
+        case Operator.EQUALS:
+            return [(first, first)]
+        case Operator.DIFFERS:
+            return [(domain.lo, first - 1), (first + 1, domain.hi)]
+        case Operator.BELOW:
+            return [(domain.lo, first - 1)]
+        case Operator.AT_MOST:
+            return [(domain.lo, first)]
+        case Operator.ABOVE:
+            return [(first + 1, domain.hi)]
+        case Operator.AT_LEAST:
+            return [(first, domain.hi)]
+        case Operator.BETWEEN:
+            return [(first, keys[1])]
+    raise AssertionError(operator)
+
+
+def _keys(written: Term | Member, domain: Domain, schema: Schema) -> list[int]:
+    keys = [_key(value, domain, schema) for value in written.values]
+    return [key for key in keys if isinstance(key, int)]
+
+
+def _key(written: Written, domain: Domain, schema: Schema) -> Key:
+    if written.form == "quoted" and domain not in (DATE, DATETIME):
+        raise _marked(
+            ValueRefused(
+                f"{shorten(written.text)} is a quoted string where a {domain.name} value is due",
+                remedy="write it without quotes",
+            ),
+            written.mark,
+        )
+    if domain is QUALITY and written.text[:1].isalpha():
+        try:
+            return QUALITY.key(schema.label(written.text))
+        except QnsError as problem:
+            raise _marked(problem, written.mark) from None
+    return _checked(domain, written)
+
+
+def _checked(domain: Domain, written: Written) -> Key:
+    try:
+        return read_value(domain, written.text)
+    except QnsError as problem:
+        raise _marked(problem, written.mark) from None
+
+
+def _refuse_empty(term: Term, attribute: Attribute) -> None:
+    if not term.members:
+        raise ValueRefused(f"an empty set for {attribute.name}", remedy="list at least one value")
+
+
+def _operator_refused(term: Term, attribute: Attribute, what: str = "") -> QnsError:
+    domain = attribute.domain
+    allowed = ["=", "!="]
+    if domain is STRING:
+        allowed += ["in", "starts with", "ends with", "contains"]
+    elif domain is not BOOLEAN:
+        allowed += ["<", "<=", ">", ">=", "between", "in"]
+    if domain is QUALITY:
+        allowed += ["falls below", "rises above", "changes by"]
+    name = what or f"the operator {term.operator.name.lower().replace('_', ' ')}"
+    return NameNotKnown(
+        "operator",
+        term.operator.name,
+        [],
+        problem=f"{attribute.name} is of type {domain.name}: {name} does not apply "
+        f"(use {', '.join(allowed)} or exists)",
+    )
+
+
+def _marked(problem: QnsError, mark: Mark) -> QnsError:
+    return problem.at_mark(mark.line, mark.column)

@@ -1,0 +1,92 @@
+"""Terms: a subscription as it was written, before the schema has been asked.
+
+The three spellings (thesis notation, readable, XML) all become a `Statement`; `normal_form.py`
+turns a statement into a subscription and `description.py` a subscription into a statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Literal
+
+MAX_TERMS: Final = 4_096
+"""Constraints plus members of sets, in one subscription."""
+MAX_TEXT_LENGTH: Final = 262_144
+"""Characters of one subscription, in any spelling."""
+
+
+class Operator(Enum):
+    """The value is the operator's name in XML."""
+
+    EQUALS = "equals"
+    DIFFERS = "differs"
+    BELOW = "below"
+    AT_MOST = "atMost"
+    ABOVE = "above"
+    AT_LEAST = "atLeast"
+    BETWEEN = "between"
+    IN = "in"
+    STARTS_WITH = "startsWith"
+    ENDS_WITH = "endsWith"
+    CONTAINS = "contains"
+    EXISTS = "exists"
+    FALLS_BELOW = "fallsBelow"
+    RISES_ABOVE = "risesAbove"
+    CHANGES_BY = "changesBy"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where something was written, counted from 1; XML knows no columns."""
+
+    line: int = 1
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value as written. `quoted` and `bare` in the textual spellings, `raw` in XML."""
+
+    text: str
+    form: Literal["quoted", "bare", "raw"] = "raw"
+    mark: Mark = Mark()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a set: one value (EQUALS), or a range (BETWEEN, AT_MOST, BELOW, …)."""
+
+    operator: Operator
+    values: tuple[Written, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One constraint: `p op v`, or `p.qd op t`.
+
+    `values` holds two for BETWEEN, none for EXISTS and IN, one otherwise; `members` is for IN.
+    `previous` makes it a constraint on the previous value of a quality dimension (`was`).
+    `part` is the part of the thesis notation it stands in, where that is known.
+    """
+
+    attribute: str
+    operator: Operator
+    values: tuple[Written, ...] = ()
+    members: tuple[Member, ...] = ()
+    previous: bool = False
+    part: Literal["data", "quality"] | None = None
+    mark: Mark = Mark()
+
+    @property
+    def size(self) -> int:
+        return max(1, len(self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    data_class: str
+    only: bool = False
+    sources: tuple[str, ...] | None = None
+    terms: tuple[Term, ...] = ()
+    class_mark: Mark = Mark()
