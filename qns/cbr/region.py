@@ -34,11 +34,11 @@ class Region:
         if previous is None:
             return cls(new)
         if new.is_empty or previous.is_empty:
-            return cls(_NOTHING, _NOTHING)
+            return cls(_NOTHING)
         if change:
             new = _at_distance(new, previous, change)
             if new.is_empty:
-                return cls(_NOTHING, _NOTHING)
+                return cls(_NOTHING)
             previous = _at_distance(previous, new, change)
             smallest = _smallest_distance(new, previous, change)
             change = 0 if _smallest_distance(new, previous, 0) == smallest else smallest

@@ -1,0 +1,149 @@
+"""Covering order: the merge set of a changing collection of subscriptions (semantics §6).
+
+Subscriptions form a forest in which every parent contains its children; the roots are the merge
+set M. A newcomer that a root contains becomes its child and M stays as it is; otherwise it becomes
+a root and takes the roots that it contains below itself. When a root leaves, each of its children
+looks for another root; those that find none come back into M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from qns.cbr.cover_search import CoverSearch
+from qns.cbr.subscription import Subscription
+from qns.errors import DuplicateId, NameNotKnown
+
+Id = TypeVar("Id", bound=object)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What changed in a set of subscriptions; empty when nothing did."""
+
+    added: frozenset[Subscription] = frozenset()
+    removed: frozenset[Subscription] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+    def then(self, later: Delta) -> Delta:
+        """Both changes as one; what came and went again cancels out."""
+        return Delta(
+            (self.added - later.removed) | (later.added - self.removed),
+            (self.removed - later.added) | (later.removed - self.added),
+        )
+
+    def apply(self, subscriptions: Iterable[Subscription]) -> set[Subscription]:
+        """The set after the change; the deltas of an order replay to its merge set."""
+        return (set(subscriptions) - self.removed) | self.added
+
+
+NO_CHANGE = Delta()
+
+
+@dataclass(slots=True, eq=False)
+class _Node(Generic[Id]):
+    subscription: Subscription
+    ids: set[Id] = field(default_factory=set)
+    parent: _Node[Id] | None = None
+    children: set[_Node[Id]] = field(default_factory=set)
+
+
+class CoveringOrder(Generic[Id]):
+    """Subscriptions by id, and their merge set, kept up to date."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Subscription, _Node[Id]] = {}
+        self._by_id: dict[Id, _Node[Id]] = {}
+        self._roots = CoverSearch()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, id: Id) -> bool:
+        return id in self._by_id
+
+    def __getitem__(self, id: Id) -> Subscription:
+        return self._node(id).subscription
+
+    @property
+    def merge_set(self) -> frozenset[Subscription]:
+        """M: the maximal elements, one for each equivalence class."""
+        return frozenset(self._roots)
+
+    @property
+    def merge_size(self) -> int:
+        return len(self._roots)
+
+    def covers(self) -> Iterator[tuple[Subscription, list[Id], list[Id]]]:
+        """Each element of M, the ids that ask for just it, and the ids that it covers."""
+        for root in self._roots:
+            node = self._nodes[root]
+            yield root, list(node.ids), [id for other in _below(node) for id in other.ids]
+
+    def subscribe(self, id: Id, subscription: Subscription) -> Delta:
+        if id in self._by_id:
+            raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
+        node = self._nodes.get(subscription)
+        delta = NO_CHANGE
+        if node is None:
+            node = self._nodes[subscription] = _Node(subscription)
+            delta = self._place(node)
+        node.ids.add(id)
+        self._by_id[id] = node
+        return delta
+
+    def unsubscribe(self, id: Id) -> Delta:
+        node = self._node(id)
+        del self._by_id[id]
+        node.ids.discard(id)
+        if node.ids:
+            return NO_CHANGE
+        del self._nodes[node.subscription]
+        if node.parent is not None:
+            node.parent.children.discard(node)
+            for child in node.children:  # a parent contains its grandchildren too
+                child.parent = node.parent
+            node.parent.children |= node.children
+            return NO_CHANGE
+        self._roots.remove(node.subscription)
+        delta = Delta(removed=frozenset((node.subscription,)))
+        # Few constraints first: those are the likeliest covers of the others.
+        for child in sorted(node.children, key=lambda each: len(each.subscription.constraints)):
+            child.parent = None
+            delta = delta.then(self._place(child))
+        return delta
+
+    def _place(self, node: _Node[Id]) -> Delta:
+        """Puts a node without parent under a root that contains it, or among the roots."""
+        subscription = node.subscription
+        cover = self._roots.any_cover(subscription)
+        if cover is not None:
+            node.parent = self._nodes[cover]
+            node.parent.children.add(node)
+            return NO_CHANGE
+        covered = self._roots.all_covered(subscription)
+        for root in covered:
+            self._roots.remove(root)
+            self._nodes[root].parent = node
+            node.children.add(self._nodes[root])
+        self._roots.add(subscription)
+        return Delta(frozenset((subscription,)), frozenset(covered))
+
+    def _node(self, id: Id) -> _Node[Id]:
+        node = self._by_id.get(id)
+        if node is None:
+            known = [str(each) for each in self._by_id] if len(self._by_id) < 1000 else []
+            raise NameNotKnown("subscription", str(id), known)
+        return node
+
+
+def _below(node: _Node[Id]) -> Iterator[_Node[Id]]:
+    waiting = list(node.children)
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting.extend(each.children)

@@ -1,0 +1,108 @@
+"""The covering order: incremental merge sets, exact deltas, producer views (semantics §6)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qns.cbr import oracle
+from qns.cbr.covering import CoveringOrder, Delta
+from qns.cbr.event import Event
+from qns.cbr.exact_merge import ExactMerge
+from qns.cbr.subscription import Subscription
+from qns.cbr.views import ProducerView
+from qns.errors import DuplicateId, NameNotKnown
+from tests.strategies import ALL_TYPES, events, subscriptions
+
+HOSTED = frozenset({"Thing", "Thing/Part"})
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[str, Subscription | None]]:
+    """Subscribes (id, subscription) and unsubscribes (id, None), in any order that makes sense."""
+    pool = draw(st.lists(subscriptions(), min_size=1, max_size=8))
+    steps: list[tuple[str, Subscription | None]] = []
+    alive: list[str] = []
+    for number in range(draw(st.integers(1, 24))):
+        if alive and draw(st.integers(0, 2)) == 0:
+            leaver = draw(st.sampled_from(alive))
+            alive.remove(leaver)
+            steps.append((leaver, None))
+        else:
+            steps.append((f"s{number}", draw(st.sampled_from(pool))))
+            alive.append(f"s{number}")
+    return steps
+
+
+@given(histories())
+def test_merge_set_equals_recomputation_and_deltas_replay_to_it(
+    history: list[tuple[str, Subscription | None]],
+) -> None:
+    order: CoveringOrder[str] = CoveringOrder()
+    view = ProducerView("INPS", HOSTED)
+    exact = ExactMerge()
+    alive: dict[str, Subscription] = {}
+    replayed: set[Subscription] = set()
+    seen_by_producer: set[Subscription] = set()
+    exactly: set[Subscription] = set()
+    for id, subscription in history:
+        if subscription is None:
+            del alive[id]
+            delta = order.unsubscribe(id)
+        else:
+            alive[id] = subscription
+            delta = order.subscribe(id, subscription)
+        truth = oracle.merge_set(alive.values())
+        assert order.merge_set == truth
+        assert not delta.added & replayed
+        assert delta.removed <= replayed
+        replayed = delta.apply(replayed)
+        assert replayed == truth
+        seen_by_producer = view.update(delta).apply(seen_by_producer)
+        assert seen_by_producer == oracle.producer_view(alive.values(), "INPS", HOSTED)
+        exactly = exact.update(delta).apply(exactly)
+        assert exactly == exact.subscriptions == ExactMerge(truth).subscriptions
+    covered = {id: root for root, asking, below in order.covers() for id in (*asking, *below)}
+    assert set(covered) == set(alive)
+    assert all(root.contains(alive[id]) for id, root in covered.items())
+
+
+@given(st.lists(subscriptions(), max_size=8), st.lists(events(), min_size=1, max_size=8))
+def test_merging_accepts_all_and_only_what_some_user_wants(
+    wanted: list[Subscription], happened: list[Event]
+) -> None:
+    merged = oracle.merge_set(wanted)
+    exact = ExactMerge(merged).subscriptions
+    view = ProducerView("INPS", ALL_TYPES.classes, merged).subscriptions
+    for event in happened:
+        truth = any(each.matches(event) for each in wanted)
+        assert any(each.matches(event) for each in merged) == truth
+        assert any(each.matches(event) for each in exact) == truth
+        if event.source == "INPS":
+            assert any(each.matches(event) for each in view) == truth
+
+
+@given(st.lists(subscriptions(), max_size=8))
+def test_exact_merging_never_leaves_more_elements(wanted: list[Subscription]) -> None:
+    merged = oracle.merge_set(wanted)
+    assert len(ExactMerge(merged).subscriptions) <= len(merged)
+
+
+def test_an_unknown_or_taken_id_is_refused_and_changes_nothing() -> None:
+    order: CoveringOrder[str] = CoveringOrder()
+    everything = Subscription(frozenset({"Other"}), None, {}, "Other")
+    order.subscribe("s1", everything)
+    with pytest.raises(DuplicateId, match="s1"):
+        order.subscribe("s1", everything)
+    with pytest.raises(NameNotKnown, match="s2"):
+        order.unsubscribe("s2")
+    assert order.merge_set == {everything}
+    assert len(order) == 1
+
+
+def test_a_twin_leaves_without_a_trace() -> None:
+    order: CoveringOrder[str] = CoveringOrder()
+    everything = Subscription(frozenset({"Other"}), None, {}, "Other")
+    order.subscribe("s1", everything)
+    assert order.subscribe("s2", everything) == Delta()
+    assert order.unsubscribe("s1") == Delta()
+    assert order.unsubscribe("s2") == Delta(removed=frozenset({everything}))
