@@ -135,6 +135,8 @@ def _last_step(name: str) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """A quoted text that fits in a message, however long the original."""
+    """A quoted text that fits in a message, on one line, whatever the original."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
+    if not shown.isprintable():  # a line break, NUL, a lone surrogate
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
     return f"'{shown}'"

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from qns.errors import LimitExceeded, ValueRefused, shorten
@@ -57,6 +58,7 @@ class Domain:
         return f"<{self.name}>"
 
 
+@lru_cache(maxsize=1 << 16)  # measured values repeat, and this is the dearest key to make
 def decimal_key(value: float) -> int:
     """The place of a double among the numbers of at most 15 significant digits.
 

@@ -6,7 +6,9 @@ checks no types (semantics §3).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate, zip_longest
 
 from qns.cbr.domains import BOOLEAN, DATE, DATETIME, QUALITY, STRING, Domain, Key
 from qns.cbr.intervals import Interval, Intervals
@@ -30,11 +32,12 @@ def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscri
         path = schema.data_class(statement.data_class)
     except QnsError as problem:
         raise _marked(problem, statement.class_mark) from None
-    size = sum(term.size for term in statement.terms)
-    if size > MAX_TERMS:
-        raise LimitExceeded(
-            f"an expression of {size:,} terms", remedy=f"at most {MAX_TERMS:,}: split it"
+    sizes = list(accumulate(term.size for term in statement.terms))
+    if sizes and sizes[-1] > MAX_TERMS:
+        too_many = LimitExceeded(
+            f"an expression of {sizes[-1]:,} terms", remedy=f"at most {MAX_TERMS:,}: split it"
         )
+        raise _marked(too_many, statement.terms[bisect_right(sizes, MAX_TERMS)].mark)
     constraints: dict[str, ValueSet] = {}
     for term in statement.terms:
         try:
@@ -69,10 +72,13 @@ def _sources(statement: Statement) -> frozenset[str] | None:
         )
     if len(statement.sources) > _MAX_SOURCES:
         raise LimitExceeded(f"{len(statement.sources):,} sources", remedy=f"at most {_MAX_SOURCES}")
-    for source in statement.sources:
-        if not source or source != source.strip():
-            raise ValueRefused(f"{shorten(source)} is not an organisation's name")
-        STRING.key(source)
+    for source, mark in zip_longest(statement.sources, statement.source_marks):
+        try:
+            if not source or source != source.strip():
+                raise ValueRefused(f"{shorten(source)} is not an organisation's name")
+            STRING.key(source)
+        except QnsError as problem:
+            raise (_marked(problem, mark) if mark else problem) from None
     return frozenset(statement.sources)
 
 
@@ -205,7 +211,7 @@ def _key(written: Written, domain: Domain, schema: Schema) -> Key:
             ),
             written.mark,
         )
-    if domain is QUALITY and written.text[:1].isalpha():
+    if domain is QUALITY and (written.text[:1].isalpha() or written.text[:1] == "_"):
         try:
             return QUALITY.key(schema.label(written.text))
         except QnsError as problem:

@@ -20,7 +20,8 @@ MAX_CLASSES: Final = 10_000
 MAX_DEPTH: Final = 64
 MAX_NAME_LENGTH: Final = 200
 
-_NAME = re.compile(r"[^\W\d][\w-]*\Z")
+_NOT_IN_XML = "ª²³µ¹º¼-¾\u2190-\u2bff\u2ff0-\u3000"  # \w, but no part of a name in XML
+_NAME = re.compile(rf"[^\W\d{_NOT_IN_XML}](?:[^\W{_NOT_IN_XML}]|-)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Schema:
         )
 
     def __hash__(self) -> int:
-        return hash((self.name, tuple(self.properties)))
+        return hash((self.name, frozenset(self.properties)))
 
     def __repr__(self) -> str:
         return f"<Schema {self.name}: {len(self.properties)} classes>"

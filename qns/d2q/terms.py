@@ -90,3 +90,5 @@ class Statement:
     sources: tuple[str, ...] | None = None
     terms: tuple[Term, ...] = ()
     class_mark: Mark = Mark()
+    source_marks: tuple[Mark, ...] = ()
+    """One per source, or none where they are not known."""

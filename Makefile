@@ -1,0 +1,85 @@
+# Everything happens inside $(VENV); no system packages, nothing outside this folder.
+# A stamp in the venv remembers each installation, so that it is repeated only when
+# pyproject.toml has changed.
+
+VENV := .venv
+ARGS :=
+# Name an interpreter to use it: make test PYTHON=/path/to/python3.13. Otherwise the newest found.
+PYTHON ?=
+CANDIDATES = $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3 python)
+
+IN_VENV = $(VENV)/bin/python
+PIP = $(IN_VENV) -m pip --disable-pip-version-check -qq
+SUITABLE = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+# $(call install,extras,stamps,what): an editable installation, told in one line.
+define install
+	@echo "installing $(3) …"
+	@$(PIP) install --editable ".$(1)" || { \
+	    echo "The installation failed; pip's words are above. If a download failed, check the network" \
+	        "or your pip configuration and run make again." >&2; exit 1; }
+	@touch $(2)
+endef
+
+# $(call timed,name,command): runs it and says how long it took.
+define timed
+	@echo "$(1) …"; start=$$(date +%s); $(2); status=$$?; took=$$(( $$(date +%s) - start )); \
+	printf '%s: %d min %02d s\n' "$(1)" $$(( took / 60 )) $$(( took % 60 )); exit $$status
+endef
+
+.PHONY: help demo test lint bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@echo 'Arguments are passed on: make test ARGS="-k containment"'
+
+demo: $(VENV)/.core  ## install the light core and show QNS at work
+	@$(VENV)/bin/qns demo $(ARGS)
+
+test: lint  ## install the tools, then lint and run the test suite on all cores
+	$(call timed,pytest,$(IN_VENV) -m pytest -n auto $(ARGS))
+
+lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
+	$(call timed,ruff check,$(IN_VENV) -m ruff check)
+	$(call timed,ruff format,$(IN_VENV) -m ruff format --check)
+	$(call timed,mypy,$(IN_VENV) -m mypy)
+
+bench: $(VENV)/.bench  ## install what QNS is compared with, then measure
+	@$(IN_VENV) -m benchmarks $(ARGS)
+
+clean:  ## remove the venv and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+# The larger installations contain the core, so they set its stamp too.
+$(VENV)/.core: $(VENV)/.made pyproject.toml
+	$(call install,,$@,the core)
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml
+	$(call install,[dev],$@ $(VENV)/.core,the core and the development tools)
+
+$(VENV)/.bench: $(VENV)/.made pyproject.toml
+	$(call install,[bench],$@ $(VENV)/.core,the core and the engines it is compared with)
+
+# A venv whose interpreter has gone (an upgrade, a moved home) is made again, and all in it.
+ifneq ($(shell test -x $(IN_VENV) && echo there),there)
+.PHONY: $(VENV)/.made
+endif
+
+# A suitable venv made by hand is kept. pyenv's shims may exist and yet not start, so every
+# candidate is tried.
+$(VENV)/.made:
+	@if $(IN_VENV) -c 'import pip; $(SUITABLE)' 2>/dev/null; then touch $@; exit 0; fi; \
+	seen=; \
+	for candidate in $(CANDIDATES); do \
+	    if "$$candidate" -c '$(SUITABLE)' 2>/dev/null; then \
+	        echo "making $(VENV) with $$("$$candidate" -V) …"; \
+	        clear=; test -f $(VENV)/pyvenv.cfg && clear=--clear; \
+	        "$$candidate" -m venv $$clear $(VENV) && touch $@; exit; \
+	    fi; \
+	    version=$$("$$candidate" -V 2>&1) && seen="$$seen $$candidate is $$version;"; \
+	done; \
+	{ echo "QNS needs Python 3.11 or newer, with its venv and ensurepip modules. Found:$${seen:- none;}"; \
+	  echo "Install one (from python.org, with pyenv or uv, or python3 and python3-venv of your system)"; \
+	  echo "or name one that you have: make $(or $(MAKECMDGOALS),demo) PYTHON=/path/to/python3.12"; \
+	} >&2; exit 1

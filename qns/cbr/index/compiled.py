@@ -1,0 +1,298 @@
+"""The compiled matching index: which of very many subscriptions an event matches, in microseconds.
+
+Every constraint becomes a closed interval of keys on a **slot** (an attribute, or the previous
+value of a quality dimension); strings become codes. Subscriptions of the same scope form a
+**partition**, and an event visits the partitions whose scope holds its class. Inside a partition a
+subscription is filed under the one of its constraints that the fewest events are expected to meet:
+preferably a rare value that it pins, else an attribute that it needs. So an event looks only under
+its own values and attributes. To insert is to append, to delete is to let the last row move in.
+
+What an interval cannot say (several intervals, a least change) is an **extra** check of the rows
+that pass; a string pattern is a **residual** check, done here in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+from qns.cbr.event import Event
+from qns.cbr.index.layout import (
+    CHECK_CHANGE,
+    CHECK_SPANS,
+    EXTRA_BIT,
+    RESIDUAL_BIT,
+    SOURCES_SHIFT,
+)
+from qns.cbr.index.slots import UNKNOWN_CODE, Slots
+from qns.cbr.index.tables import EncodedEvents, Rows, Tables
+from qns.cbr.intervals import Intervals
+from qns.cbr.region import Region
+from qns.cbr.strings import Strings
+from qns.cbr.subscription import Subscription
+from qns.errors import DuplicateId, NameNotKnown
+
+Id = TypeVar("Id", bound=Hashable)
+
+MAX_POINTS = 16
+"""A subscription that pins no value but lists at most so many is filed once under each."""
+
+
+class CompiledIndex(Generic[Id]):
+    """Subscriptions by id; `match` tells which of them an event matches."""
+
+    def __init__(self, subscriptions: Mapping[Id, Subscription] | None = None) -> None:
+        self._subscriptions: dict[Id, Subscription] = {}
+        self._handles: dict[Id, tuple[int, ...]] = {}
+        self._ids: list[Any] = []  # handle -> id
+        self._free_handles: list[int] = []
+        self._residuals: dict[int, Subscription] = {}
+        self._parts: dict[frozenset[str], int] = {}
+        self._classes: dict[str, int] = {}
+        self._sources: dict[frozenset[str] | None, int] = {None: 0}
+        self._source_codes: dict[str, int] = {}
+        self._slots = Slots()
+        self._known_slots = 0
+        self._tables = Tables()
+        if subscriptions:
+            self.insert_all(subscriptions.items())
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def __contains__(self, id: Id) -> bool:
+        return id in self._subscriptions
+
+    def __getitem__(self, id: Id) -> Subscription:
+        subscription = self._subscriptions.get(id)
+        if subscription is None:
+            raise NameNotKnown("subscription", str(id), ())
+        return subscription
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the arrays take: all of the index but the subscriptions, their ids and strings."""
+        return self._tables.nbytes
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def insert(self, id: Id, subscription: Subscription) -> None:
+        if id in self._subscriptions:
+            raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
+        rows = Rows()
+        self._encode(id, subscription, rows)
+        self._place(rows)
+
+    def insert_all(self, items: Iterable[tuple[Id, Subscription]]) -> None:
+        """Inserts many at once: all of them, or none if an id is taken."""
+        listed = dict[Id, Subscription]()
+        for id, subscription in items:
+            if id in listed or id in self._subscriptions:
+                raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
+            listed[id] = subscription
+        rows = Rows()
+        for id, subscription in listed.items():
+            self._encode(id, subscription, rows)
+        self._place(rows)
+
+    def delete(self, id: Id) -> None:
+        subscription = self[id]
+        del self._subscriptions[id]
+        for handle in self._handles.pop(id):
+            self._tables.delete(handle)
+            self._residuals.pop(handle, None)
+            self._ids[handle] = None
+            self._free_handles.append(handle)
+        for name, values in subscription.constraints.items():
+            if isinstance(values, Strings):
+                self._slots.forget(name, values)
+
+    # -- matching -------------------------------------------------------------------------------
+
+    def match(self, event: Event) -> list[Id]:
+        """The ids of all subscriptions that the event matches, in no particular order."""
+        return self.match_all((event,))[0]
+
+    def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
+        """`match` for each event, in one call of the compiled loop."""
+        handles, ends = self._tables.match(self.encode(events))
+        if self._residuals:
+            return [
+                self._settle(event, handles[start:end])
+                for event, start, end in zip(events, [0, *ends], ends, strict=False)
+            ]
+        find = self._ids.__getitem__
+        if len(ends) == 1:
+            return [list(map(find, handles))]
+        return [
+            list(map(find, handles[start:end]))
+            for start, end in zip([0, *ends], ends, strict=False)
+        ]
+
+    def encode(self, events: Iterable[Event]) -> EncodedEvents:
+        """The events as the compiled loop reads them; good until the next insertion."""
+        encoded = EncodedEvents()
+        add_slot, add_key = encoded.slot.append, encoded.key.append
+        attributes, previous_slots = self._slots.entries, self._slots.previous
+        for event in events:
+            number = self._classes.get(event.data_class, -1)
+            encoded.head.append(number)
+            encoded.head.append(self._source_codes.get(event.source, 0))
+            if number >= 0:
+                for name, key in event.values.items():
+                    entry = attributes.get(name)
+                    if entry is not None:
+                        add_slot(entry.slot)
+                        add_key(entry.codes.get(key, UNKNOWN_CODE) if type(key) is str else key)  # type: ignore[arg-type]
+                for name, old in event.previous.items():
+                    slot = previous_slots.get(name)
+                    if slot is not None:
+                        add_slot(slot)
+                        add_key(old)
+            encoded.start.append(len(encoded.slot))
+        return encoded
+
+    def _settle(self, event: Event, handles: list[int]) -> list[Id]:
+        """Confirms the handles that were found but for their string patterns."""
+        return [
+            self._ids[handle] if handle >= 0 else self._ids[~handle]
+            for handle in handles
+            if handle >= 0 or self._residuals[~handle].matches(event)
+        ]
+
+    # -- encoding -------------------------------------------------------------------------------
+
+    def _encode(self, id: Id, subscription: Subscription, rows: Rows) -> None:
+        """Turns a subscription into rows: one, or one for each value that it lists."""
+        part = self._part(subscription.scope)
+        flags = self._source_set(subscription.sources) << SOURCES_SHIFT
+        intervals: list[tuple[int, int, int]] = []  # slot, lo, hi
+        checks: list[list[int]] = []
+        points: list[tuple[int, list[int]]] = []
+        pinned = False
+        for name, values in subscription.constraints.items():
+            entry = self._slots.of(name)
+            slot = entry.slot
+            spans: Sequence[tuple[int, int]]
+            if isinstance(values, Strings):
+                if values.listed is not None:
+                    spans = sorted((code, code) for code in map(entry.use, values.listed))
+                else:
+                    spans = _around(sorted(map(entry.use, values.excluded)))
+                    if values.has_patterns:
+                        flags |= RESIDUAL_BIT
+            elif isinstance(values, Intervals):
+                spans = values.spans
+            else:
+                spans = values.new.spans
+                self._encode_previous(name, slot, values, intervals, checks)
+            lo, hi = spans[0][0], spans[-1][1]
+            if len(spans) > 1:
+                checks.append([CHECK_SPANS, slot, len(spans), *chain.from_iterable(spans)])
+                if len(spans) <= MAX_POINTS and all(a == b for a, b in spans):
+                    points.append((len(intervals), [a for a, _ in spans]))
+            elif lo == hi:
+                pinned = True
+            intervals.append((slot, lo, hi))
+        copies = [intervals]
+        if points and not pinned:
+            place, keys = min(points, key=lambda each: len(each[1]))
+            slot = intervals[place][0]
+            copies = [
+                [*intervals[:place], (slot, key, key), *intervals[place + 1 :]] for key in keys
+            ]
+        self._handles[id] = tuple(
+            self._add_row(id, part, flags, copy, checks, rows) for copy in copies
+        )
+        self._subscriptions[id] = subscription
+        if flags & RESIDUAL_BIT:
+            self._residuals.update(dict.fromkeys(self._handles[id], subscription))
+
+    def _encode_previous(
+        self,
+        name: str,
+        slot: int,
+        values: Region,
+        intervals: list[tuple[int, int, int]],
+        checks: list[list[int]],
+    ) -> None:
+        if values.previous is None:
+            return
+        previous = self._slots.of_previous(name)
+        spans = values.previous.spans
+        intervals.append((previous, values.previous.lowest, values.previous.highest))
+        if len(spans) > 1:
+            checks.append([CHECK_SPANS, previous, len(spans), *chain.from_iterable(spans)])
+        if values.change:
+            checks.append([CHECK_CHANGE, slot, previous, values.change])
+
+    def _add_row(
+        self,
+        id: Id,
+        part: int,
+        flags: int,
+        intervals: list[tuple[int, int, int]],
+        checks: list[list[int]],
+        rows: Rows,
+    ) -> int:
+        handle = self._new_handle(id)
+        if checks:
+            flags |= EXTRA_BIT
+            self._tables.store_extra(handle, len(checks), list(chain.from_iterable(checks)))
+        intervals.sort()  # rows with the same attributes share their columns
+        for slot, lo, hi in intervals:
+            rows.slot.append(slot)
+            rows.lo.append(lo)
+            rows.hi.append(hi)
+        rows.start.append(len(rows.slot))
+        rows.part.append(part)
+        rows.meta.append(handle | flags)
+        return handle
+
+    def _place(self, rows: Rows) -> None:
+        if len(self._slots) > self._known_slots:
+            self._tables.fit_slots(self._slots.bits, self._slots.weights)
+            self._known_slots = len(self._slots)
+        self._tables.place(rows)
+
+    def _new_handle(self, id: Id) -> int:
+        if self._free_handles:
+            handle = self._free_handles.pop()
+            self._ids[handle] = id
+            return handle
+        self._ids.append(id)
+        self._tables.fit_handles(len(self._ids))
+        return len(self._ids) - 1
+
+    def _part(self, scope: frozenset[str]) -> int:
+        part = self._parts.get(scope)
+        if part is None:
+            part = self._parts[scope] = len(self._parts)
+            for path in sorted(scope):
+                number = self._classes.setdefault(path, len(self._classes))
+                self._tables.add_part(number, part)
+        return part
+
+    def _source_set(self, sources: frozenset[str] | None) -> int:
+        number = self._sources.get(sources)
+        if number is None:
+            assert sources is not None
+            number = self._sources[sources] = len(self._sources)
+            # Code 0 is left to organisations that no subscription names.
+            codes = [
+                self._source_codes.setdefault(source, len(self._source_codes) + 1)
+                for source in sorted(sources)
+            ]
+            self._tables.add_sources(number, codes)
+        return number
+
+
+def _around(codes: list[int]) -> list[tuple[int, int]]:
+    """Every code but these."""
+    spans, lo = [], 0
+    for code in codes:
+        if lo < code:
+            spans.append((lo, code - 1))
+        lo = code + 1
+    return [*spans, (lo, UNKNOWN_CODE)]

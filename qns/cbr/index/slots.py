@@ -1,0 +1,92 @@
+"""Slots: the numbers that stand for attributes and for strings inside the compiled index.
+
+Codes are counted, so that a string that no subscription names any more gives its code back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qns.cbr.index.layout import WEIGHT_DATA, WEIGHT_QUALITY
+from qns.cbr.strings import Strings
+
+UNKNOWN_CODE: Final = 1 << 40
+"""The code of every string that no subscription names."""
+
+
+class Slot:
+    """One attribute: its number, and the codes of the strings that subscriptions name."""
+
+    __slots__ = ("_free", "_uses", "codes", "slot")
+
+    def __init__(self, slot: int) -> None:
+        self.slot = slot
+        self.codes: dict[str, int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def code(self, text: str) -> int:
+        return self.codes.get(text, UNKNOWN_CODE)
+
+    def use(self, text: str) -> int:
+        """The code of a string, from now on used once more."""
+        code = self.codes.get(text)
+        if code is not None:
+            self._uses[code] += 1
+            return code
+        if self._free:
+            code = self._free.pop()
+            self._uses[code] = 1
+        else:
+            code = len(self._uses)
+            self._uses.append(1)
+        self.codes[text] = code
+        return code
+
+    def unuse(self, text: str) -> None:
+        code = self.codes[text]
+        self._uses[code] -= 1
+        if not self._uses[code]:
+            del self.codes[text]
+            self._free.append(code)
+
+
+class Slots:
+    """All attributes that subscriptions have named so far."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Slot] = {}
+        self.previous: dict[str, int] = {}
+        self.bits: list[int] = [0]  # slot -> one of 64 bits, by which rows say what they need
+        self.weights: list[int] = [0]  # slot -> how likely an event carries it
+        self._bits_taken: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    def of(self, attribute: str) -> Slot:
+        entry = self.entries.get(attribute)
+        if entry is None:
+            weight = WEIGHT_QUALITY if attribute.count(".") > 1 else WEIGHT_DATA
+            entry = self.entries[attribute] = Slot(self._new_slot(attribute, weight))
+        return entry
+
+    def of_previous(self, attribute: str) -> int:
+        slot = self.previous.get(attribute)
+        if slot is None:
+            slot = self.previous[attribute] = self._new_slot(attribute, WEIGHT_QUALITY)
+        return slot
+
+    def forget(self, attribute: str, values: Strings) -> None:
+        """Gives back the codes that a subscription's strings used."""
+        for text in values.listed or values.excluded:
+            self.entries[attribute].unuse(text)
+
+    def _new_slot(self, attribute: str, weight: int) -> int:
+        # Attributes of one class get bits of their own; those of enclosing classes start elsewhere.
+        owner = attribute.partition(".")[0]
+        taken = self._bits_taken.get(owner, 16 * owner.count("/"))
+        self._bits_taken[owner] = taken + 1
+        self.bits.append(taken % 64)
+        self.weights.append(weight)
+        return len(self.bits) - 1

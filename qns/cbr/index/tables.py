@@ -1,0 +1,220 @@
+"""The arrays of the compiled index, and how they grow. `layout.py` says what is where."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from qns.cbr.index import layout as at
+from qns.cbr.index.arena import allocate
+from qns.cbr.index.matching import match_batch
+from qns.cbr.index.placing import count_pins, delete_one, enter_all, insert_batch
+
+_COUNTERS = 1 << 20
+_NONE = np.zeros(0, np.int64)
+
+
+class Rows:
+    """Rows on their way in, as flat arrays: one of each per row, three per interval."""
+
+    def __init__(self) -> None:
+        self.start = array("q", [0])
+        self.slot, self.lo, self.hi = array("q"), array("q"), array("q")
+        self.part, self.meta = array("q"), array("q")
+
+    def arrays(self) -> Iterator[Any]:
+        for each in (self.start, self.slot, self.lo, self.hi, self.part, self.meta):
+            yield np.frombuffer(each, np.int64) if each else _NONE
+
+
+class EncodedEvents:
+    """Events as flat arrays: class and source of each, a slot and a key per value."""
+
+    def __init__(self) -> None:
+        self.start = array("q", [0])
+        self.slot, self.key, self.head = array("q"), array("q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def arrays(self) -> Iterator[Any]:
+        for each in (self.start, self.slot, self.key):
+            yield np.frombuffer(each, np.int64) if each else _NONE
+        yield np.frombuffer(self.head, np.int64).reshape(-1, 2) if self.head else _NO_HEADS
+
+
+_NO_HEADS = np.zeros((0, 2), np.int64)
+
+
+class Tables:
+    """All arrays, and the four things that are done with them: place, delete, match, grow."""
+
+    def __init__(self) -> None:
+        self.class_parts = np.zeros((8, 8), np.int64)  # class -> how many partitions, which
+        self.source_sets = np.zeros((8, 1), np.uint64)  # set of sources -> a bit per source
+        self.slots = np.zeros((64, at.SLOT_COLUMNS), np.int64)
+        self.values = np.full(64, at.ABSENT, np.int64)
+        self.buckets = np.zeros((256, at.BUCKET_COLUMNS), np.int64)
+        self.free_buckets = np.zeros(256, np.int64)
+        self.groups = np.zeros((256, at.GROUP_COLUMNS), np.int64)
+        self.free_groups = np.zeros(256, np.int64)
+        self.doors = _no_doors(512)
+        self.group_doors = _no_doors(512)
+        self.where = np.zeros((1024, at.WHERE_COLUMNS), np.int64)
+        self.arena = np.zeros(1 << 14, np.int64)
+        self.arena[at.ARENA_END] = at.ARENA_FIRST
+        self.counts = np.zeros(_COUNTERS, np.int32)
+        self.state = np.zeros(at.STATE_WORDS, np.int64)
+        self.found = np.zeros(4096, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(each.nbytes for each in vars(self).values())
+
+    def place(self, rows: Rows) -> None:
+        start, slot, lo, hi, part, meta = rows.arrays()
+        count_pins(start, slot, lo, hi, part, self.counts)
+        done = 0
+        while True:
+            done = insert_batch(
+                done,
+                start,
+                slot,
+                lo,
+                hi,
+                part,
+                meta,
+                self.arena,
+                self.doors,
+                self.buckets,
+                self.free_buckets,
+                self.groups,
+                self.group_doors,
+                self.free_groups,
+                self.slots,
+                self.where,
+                self.counts,
+                self.state,
+            )
+            if self.state[at.REASON] == at.DONE:
+                return
+            if self.state[at.REASON] == at.ARENA_FULL:
+                self._grow_arena(at.LARGE * 256)
+            else:
+                self._grow_directories()
+
+    def delete(self, handle: int) -> None:
+        delete_one(handle, self.arena, self.buckets, self.groups, self.where, self.counts)
+
+    def match(self, events: EncodedEvents) -> tuple[list[int], list[int]]:
+        """The handles of all events one after the other, and where those of each event end."""
+        start, slot, key, head = events.arrays()
+        ends = np.empty(len(events), np.int64)
+        while True:
+            total = match_batch(
+                start,
+                slot,
+                key,
+                head,
+                self.class_parts,
+                self.values,
+                self.slots,
+                self.source_sets,
+                self.doors,
+                self.buckets,
+                self.arena,
+                self.where,
+                self.found,
+                ends,
+            )
+            if total <= len(self.found):
+                return self.found[:total].tolist(), ends.tolist()
+            self.found = np.zeros(2 * total, np.int64)
+
+    def store_extra(self, handle: int, checks: int, words: list[int]) -> None:
+        """Keeps the extra checks of a row where the compiled loops find them."""
+        size = 1 + len(words)
+        while (start := int(allocate(self.arena, size))) < 0:
+            self._grow_arena(4 * size)
+        self.arena[start] = checks | (size << at.HIGH_SHIFT)
+        self.arena[start + 1 : start + size] = words
+        self.where[handle, at.WHERE_EXTRA] = start
+
+    # -- growing --------------------------------------------------------------------------------
+
+    def fit_handles(self, handles: int) -> None:
+        self.where = _grown(self.where, handles)
+
+    def fit_slots(self, bits: list[int], weights: list[int]) -> None:
+        if len(bits) > len(self.values):
+            self.values = np.full(2 * len(bits), at.ABSENT, np.int64)
+        self.slots = _grown(self.slots, len(bits))
+        self.slots[: len(bits), at.SLOT_BIT] = bits
+        self.slots[: len(bits), at.SLOT_WEIGHT] = weights
+
+    def add_part(self, data_class: int, part: int) -> None:
+        """From now on events of the class visit the partition."""
+        self.class_parts = _grown(self.class_parts, data_class + 1)
+        count = int(self.class_parts[data_class, 0]) + 1
+        if count >= self.class_parts.shape[1]:
+            self.class_parts = np.pad(self.class_parts, ((0, 0), (0, count)))
+        self.class_parts[data_class, 0] = count
+        self.class_parts[data_class, count] = part
+
+    def add_sources(self, number: int, codes: list[int]) -> None:
+        words = (max(codes) >> 6) + 1
+        if words > self.source_sets.shape[1]:
+            more = max(words, 2 * self.source_sets.shape[1]) - self.source_sets.shape[1]
+            self.source_sets = np.pad(self.source_sets, ((0, 0), (0, more)))
+        self.source_sets = _grown(self.source_sets, number + 1)
+        for code in codes:
+            self.source_sets[number, code >> 6] |= np.uint64(1 << (code & 63))
+
+    def _grow_arena(self, words: int) -> None:
+        size = len(self.arena)
+        # In place where the system can, so that a large arena is not copied.
+        self.arena.resize(size + max(size // 2, words), refcheck=False)
+
+    def _grow_directories(self) -> None:
+        """More room for buckets and groups; those that have emptied are given to others."""
+        used = int(self.state[at.USED_BUCKETS])
+        occupied = int(np.count_nonzero(self.buckets[:used, at.BUCKET_LENGTH]))
+        in_use = int(self.state[at.USED_GROUPS] - self.state[at.FREE_GROUPS]) + at.LARGE
+        self.doors = _no_doors(_power_of_two(4 * occupied))
+        self.group_doors = _no_doors(_power_of_two(4 * in_use))
+        self.buckets = _grown(self.buckets, len(self.doors) // 2)
+        self.groups = _grown(self.groups, len(self.group_doors) // 2)
+        self.free_buckets = _grown(self.free_buckets, len(self.buckets))
+        self.free_groups = _grown(self.free_groups, len(self.groups))
+        self.slots[:, at.SLOT_FILED] = 0
+        enter_all(
+            self.arena,
+            self.doors,
+            self.buckets,
+            self.free_buckets,
+            self.groups,
+            self.group_doors,
+            self.free_groups,
+            self.slots,
+            self.state,
+        )
+
+
+def _grown(table: Any, rows: int) -> Any:
+    """The table with room for at least so many rows."""
+    if rows <= len(table):
+        return table
+    larger = np.zeros((max(rows, 2 * len(table)), *table.shape[1:]), table.dtype)
+    larger[: len(table)] = table
+    return larger
+
+
+def _no_doors(size: int) -> Any:
+    return np.full((size, at.DOOR_COLUMNS), -1, np.int64)
+
+
+def _power_of_two(at_least: int) -> int:
+    return max(512, 1 << (at_least - 1).bit_length())

@@ -1,0 +1,337 @@
+"""Zone: a union of rectangles, what it covers, how large it is, and how alike two zones are.
+
+The zone of interest of a broker, or the zone covered by a link (thesis 4.1.1, 4.1.2). An R-tree
+finds the rectangles around a point; a plane sweep measures unions. Needs the extra `lab`; numba,
+where it is installed, compiles the sweep and changes no bit of its answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from qns.cbr.rectangles import Point, Rectangle, point_of
+from qns.errors import DuplicateId, NameNotKnown, QnsError, ValueRefused, shorten
+
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rtree.index import Index, Property
+except (ImportError, OSError) as missing:  # OSError: rtree is here, its C library is not
+    raise QnsError(
+        f"zones need numpy and rtree: {missing}", remedy='pip install "qns[lab]"'
+    ) from missing
+try:
+    from numba import njit
+
+    _njit: Callable[..., Any] | None = njit
+except ImportError:
+    _njit = None
+
+MAX_DIMENSION: Final = 16  # with coordinates within ±2^53, every measure is a finite double
+
+# An inserted box whose sides add up to 2.2e-16 or less is a point to libspatialindex. Boxes are
+# widened by this much in the index, and what it finds is compared again, exactly.
+_INDEX_MARGIN = 1e-15
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Boxes = Floats  # [box, 0 for lo and 1 for hi, axis]
+Line = tuple[Floats, Integers, Floats]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Zone:
+    """Rectangles of one dimension, each under its own id; the zone is their union."""
+
+    def __init__(self, dimension: int = 2) -> None:
+        if not 1 <= dimension <= MAX_DIMENSION:
+            raise ValueRefused(
+                f"a zone cannot have {dimension} dimensions",
+                remedy=f"use between 1 and {MAX_DIMENSION}",
+            )
+        self.dimension = dimension
+        self._rectangles: dict[str, Rectangle] = {}
+        self._numbers: dict[str, int] = {}  # the R-tree knows a rectangle by its number
+        self._ids: dict[int, str] = {}
+        self._next_number = 0
+        self._boxes: Boxes | None = None
+        self._index = _index_of([], dimension)
+
+    @classmethod
+    def from_rectangles(
+        cls, rectangles: Iterable[tuple[str, Rectangle]], *, dimension: int = 2
+    ) -> Zone:
+        """A zone loaded in bulk, which is faster than one insert after the other."""
+        zone = cls(dimension)
+        entries = [
+            (zone._admit(rectangle_id, one), _in_index(one.lo, one.hi), None)
+            for rectangle_id, one in rectangles
+        ]
+        zone._index = _index_of(entries, dimension)
+        return zone
+
+    @property
+    def rectangles(self) -> Mapping[str, Rectangle]:
+        """What the zone is made of; a view that follows later changes."""
+        return MappingProxyType(self._rectangles)
+
+    def __len__(self) -> int:
+        return len(self._rectangles)
+
+    def __contains__(self, rectangle_id: object) -> bool:
+        return rectangle_id in self._rectangles
+
+    def insert(self, rectangle_id: str, rectangle: Rectangle) -> None:
+        number = self._admit(rectangle_id, rectangle)
+        self._index.insert(number, _in_index(rectangle.lo, rectangle.hi))
+
+    def _admit(self, rectangle_id: str, rectangle: Rectangle) -> int:
+        """Everything about a new rectangle but the R-tree; its number there."""
+        if rectangle_id in self._rectangles:
+            raise DuplicateId(
+                f"rectangle {shorten(rectangle_id)} is in the zone already",
+                remedy="delete it first, or choose another id",
+            )
+        self._check_dimension(rectangle.dimension, f"rectangle {shorten(rectangle_id)}")
+        number = self._next_number
+        self._next_number += 1
+        self._rectangles[rectangle_id] = rectangle
+        self._numbers[rectangle_id] = number
+        self._ids[number] = rectangle_id
+        self._boxes = None
+        return number
+
+    def delete(self, rectangle_id: str) -> None:
+        if rectangle_id not in self._rectangles:
+            raise NameNotKnown("rectangle", rectangle_id, self._rectangles)
+        number = self._numbers.pop(rectangle_id)
+        rectangle = self._rectangles.pop(rectangle_id)
+        self._index.delete(number, _in_index(rectangle.lo, rectangle.hi))
+        del self._ids[number]
+        self._boxes = None
+
+    def match(self, point: Point) -> list[str]:
+        """The ids of the rectangles that hold the point, in order; boundaries count."""
+        where = point_of(point)
+        self._check_dimension(len(where), "point")
+        around = self._around(where, where)
+        return sorted(found for found in around if self._rectangles[found].holds(where))
+
+    def covers(self, rectangle: Rectangle) -> bool:
+        """Whether every point of the rectangle is in the union (thesis 4.1.2: S ⊆ Z).
+
+        The rectangle is cut along every side that crosses it, and its cells are counted, so no
+        rounding takes part. A union of closed boxes is closed: once it holds all open cells it
+        holds the cuts between them. An axis on which the rectangle has no length needs no cut.
+        """
+        self._check_dimension(rectangle.dimension, "rectangle")
+        around = [self._rectangles[found] for found in self._around(rectangle.lo, rectangle.hi)]
+        if any(one.contains(rectangle) for one in around):
+            return True
+        near = [one for one in around if one.meets(rectangle)]
+        (target,) = _boxes_of([rectangle], self.dimension)
+        boxes = _boxes_of(near, self.dimension).clip(target[0], target[1])
+        ranks = []
+        cells = 1
+        for axis in np.flatnonzero(target[0] < target[1]):
+            cuts = np.unique(np.concatenate((target[:, axis], boxes[:, :, axis].ravel())))
+            ranks.append(np.searchsorted(cuts, boxes[:, :, axis]).astype(np.float64))
+            cells *= len(cuts) - 1
+        return bool(ranks) and _area(np.stack(ranks, axis=2)) == cells
+
+    def area(self) -> float:
+        """The measure of the union: length in 1-D, area in 2-D, volume in 3-D."""
+        return _area(self._all_boxes())
+
+    def intersection_area(self, other: Zone) -> float:
+        """The measure of what both zones hold, summed where both are; nothing is subtracted."""
+        return _areas(self, other)[1]
+
+    def _around(self, lo: Point, hi: Point) -> Iterator[str]:
+        """The ids of all rectangles that meet [lo, hi], and of some that narrowly miss it."""
+        return (self._ids[number] for number in self._index.intersection(_in_index(lo, hi)))
+
+    def _check_dimension(self, found: int, place: str) -> None:
+        if found != self.dimension:
+            raise ValueRefused(
+                f"{found} dimensions where the zone has {self.dimension}",
+                place=place,
+                remedy=f"give {self.dimension} coordinates",
+            )
+
+    def _all_boxes(self) -> Boxes:
+        if self._boxes is None:
+            self._boxes = _boxes_of(self._rectangles.values(), self.dimension)
+        return self._boxes
+
+
+def associativity(zone: Zone, other: Zone) -> float:
+    """AS_Z(Z') = |Z ∩ Z'| / |Z| (thesis 4.2.2): from 0 to 1, and exactly 1 where Z ⊆ Z'.
+
+    A zone of measure 0 has associativity 0 with every zone, itself included: whoever asks for
+    nothing has nothing in common with anybody.
+    """
+    area, common = _areas(zone, other)
+    return common / area if area > 0 else 0.0
+
+
+def broker_associativity(zone: Zone, neighbours: Iterable[Zone]) -> float:
+    """AS(B_i): the sum of the broker's associativities with its neighbours (thesis 4.2.2)."""
+    return math.fsum(associativity(zone, neighbour) for neighbour in neighbours)
+
+
+def system_associativity(
+    zones: Mapping[str, Zone], neighbours: Mapping[str, Iterable[str]]
+) -> float:
+    """AS: the mean of AS(B_i) over all brokers (thesis 4.2.2); 0 for a system without brokers.
+
+    `zones` names every broker; `neighbours` lists the far ends of a broker's links, and may leave
+    out brokers without links.
+    """
+    sums = []
+    for broker, names in neighbours.items():
+        ends = [broker, *names]
+        for name in ends:
+            if name not in zones:
+                raise NameNotKnown("broker", name, zones, place=f"neighbours of {broker}")
+        sums.append(broker_associativity(zones[broker], [zones[name] for name in ends[1:]]))
+    return math.fsum(sums) / len(zones) if zones else 0.0
+
+
+def _in_index(lo: Point, hi: Point) -> list[float]:
+    """The widened box as the R-tree wants it. It knows no 1-D boxes, so they get a second axis."""
+    padding = [0.0] if len(lo) == 1 else []
+    below = [value - _INDEX_MARGIN for value in lo]
+    above = [value + _INDEX_MARGIN for value in hi]
+    return below + padding + above + padding
+
+
+def _index_of(entries: list[tuple[int, list[float], None]], dimension: int) -> Index:
+    properties = Property(dimension=max(dimension, 2))
+    # An empty stream is an error to rtree.
+    return Index(iter(entries), properties=properties) if entries else Index(properties=properties)
+
+
+def _boxes_of(rectangles: Iterable[Rectangle], dimension: int) -> Boxes:
+    corners = [(one.lo, one.hi) for one in rectangles]
+    return np.array(corners, dtype=np.float64).reshape(len(corners), 2, dimension)
+
+
+def _area(boxes: Boxes) -> float:
+    return _measures(boxes, np.ones(len(boxes), dtype=np.bool_))[0]
+
+
+def _areas(zone: Zone, other: Zone) -> tuple[float, float]:
+    """|Z| and |Z ∩ Z'| from one sweep, so that rounding keeps |Z ∩ Z'| ≤ |Z|, equal if Z ⊆ Z'."""
+    zone._check_dimension(other.dimension, "the other zone")
+    boxes = np.concatenate((zone._all_boxes(), other._all_boxes()))
+    return _measures(boxes, np.arange(len(boxes)) < len(zone))
+
+
+def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
+    """The measure of the union of our boxes, and of the part of it in the union of the others."""
+    solid = (boxes[:, 0] < boxes[:, 1]).all(axis=1)
+    boxes, ours = boxes[solid], ours[solid]
+    if not ours.any():
+        return 0.0, 0.0
+    if boxes.shape[2] == 1:
+        unit = np.broadcast_to(np.array([[[0.0], [1.0]]]), boxes.shape)
+        boxes = np.concatenate((unit, boxes), axis=2)
+    if boxes.shape[2] == 2:
+        order = np.argsort(boxes[:, :, 0], axis=None, kind="stable")
+        cuts, ranks = np.unique(boxes[:, :, 1], return_inverse=True)
+        sides = boxes[:, :, 0].ravel()
+        area, common = _sweep(sides, order, ranks.reshape(-1, 2), ours, _line(cuts))
+        return float(area), float(common)
+    area = common = 0.0
+    for lo, hi in pairwise(np.unique(boxes[:, :, 0]).tolist()):
+        here = (boxes[:, 0, 0] <= lo) & (hi <= boxes[:, 1, 0])
+        slab_area, slab_common = _measures(boxes[here, :, 1:], ours[here])
+        area += (hi - lo) * slab_area
+        common += (hi - lo) * slab_common
+    return area, common
+
+
+def _line(cuts: Floats) -> Line:
+    """A segment tree over the gaps between cuts, root at 1: three arrays with a row per node.
+
+    `whole` is how long a node is: as long as its halves together, so that a length depends on
+    what boxes span and not on which nodes bear the marks. `marks` counts the boxes of ours and of
+    theirs that span all of a node. `lengths` is how much of it is in ours, in theirs, in both.
+    """
+    leaves = 1 << (len(cuts) - 2).bit_length()
+    whole = np.zeros(2 * leaves)
+    whole[leaves : leaves + len(cuts) - 1] = np.diff(cuts)
+    level = leaves
+    while level > 1:
+        whole[level // 2 : level] = whole[level : 2 * level : 2] + whole[level + 1 : 2 * level : 2]
+        level //= 2
+    marks = np.zeros((2 * leaves, 2), dtype=np.int64)
+    return whole, marks, np.zeros((4 * leaves, 3))  # so the leaves have halves too, of length 0
+
+
+def _compiled(function: _Function) -> _Function:
+    compiled: _Function = _njit(function) if _njit else function
+    return compiled
+
+
+@_compiled
+def _measure_node(node: int, line: Line) -> None:
+    whole, marks, lengths = line
+    left, right = 2 * node, 2 * node + 1
+    for owner in range(2):
+        if marks[node, owner] > 0:
+            lengths[node, owner] = whole[node]
+        else:
+            lengths[node, owner] = lengths[left, owner] + lengths[right, owner]
+    if marks[node, 0] > 0:
+        lengths[node, 2] = lengths[node, 1]
+    elif marks[node, 1] > 0:
+        lengths[node, 2] = lengths[node, 0]
+    else:
+        lengths[node, 2] = lengths[left, 2] + lengths[right, 2]
+
+
+@_compiled
+def _sweep(
+    sides: Floats, order: Integers, ranks: Integers, ours: Flags, line: Line
+) -> tuple[float, float]:
+    """The line passes over 2-D boxes, from side to side in `order`; box i spans `ranks[i]` of it.
+
+    Side 2i opens box i and side 2i + 1 closes it. Marking a span bottom-up touches at most two
+    nodes per level, and two more have to be measured again above its ends.
+    """
+    whole, marks, lengths = line
+    leaves = len(whole) >> 1
+    area = common = 0.0
+    for turn in range(len(order)):
+        side = order[turn]
+        box = side >> 1
+        owner = 0 if ours[box] else 1
+        change = 1 - 2 * (side & 1)
+        left, right = leaves + ranks[box, 0], leaves + ranks[box, 1]
+        above_left, above_right = left, right - 1
+        while above_left > 0:
+            if left < right and left & 1:
+                marks[left, owner] += change
+                _measure_node(left, line)
+                left += 1
+            if left < right and right & 1:
+                right -= 1
+                marks[right, owner] += change
+                _measure_node(right, line)
+            left, right = left >> 1, right >> 1
+            _measure_node(above_left, line)
+            if above_right != above_left:
+                _measure_node(above_right, line)
+            above_left, above_right = above_left >> 1, above_right >> 1
+        if turn + 1 < len(order):
+            step = sides[order[turn + 1]] - sides[side]
+            area += step * lengths[1, 0]
+            common += step * lengths[1, 2]
+    return area, common

@@ -1,0 +1,182 @@
+"""D2Q documents: data objects and their quality, as an organisation exports them (semantics §1).
+
+A document is a data graph plus one quality graph per dimension, linked node to node. Here both
+are one tree: an object holds its values, the quality of its properties, and the objects below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+
+from qns.cbr.domains import QUALITY, Key
+from qns.d2q.lexical import write_number
+from qns.d2q.schema import DIMENSIONS, Schema, parent
+from qns.d2q.xml import key_text
+from qns.errors import DocumentError, DuplicateId, NameNotKnown, QnsError, SchemaError, shorten
+
+_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,199}\Z")
+_SCHEMA_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class DataObject:
+    """An instance of a data class.
+
+    `values` and `quality` are keys (`cbr/domains.py`) under qualified names of the object's own
+    class: `Enterprise/Holder.Name` and `Enterprise/Holder.Name.accuracy`. A property may have
+    quality and no value.
+    """
+
+    data_class: str
+    values: Mapping[str, Key]
+    quality: Mapping[str, int] = field(default_factory=dict)
+    children: tuple[DataObject, ...] = ()
+    id: str = ""
+
+    def walk(self) -> Iterator[DataObject]:
+        """The object and everything below it, parents first."""
+        yield self
+        for below in self.children:
+            yield from below.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Data objects of one schema. An outermost object may be of any class."""
+
+    schema_name: str
+    objects: tuple[DataObject, ...]
+
+    def walk(self) -> Iterator[DataObject]:
+        for top in self.objects:
+            yield from top.walk()
+
+    def check(self, schema: Schema) -> None:
+        """QnsError, naming the object, unless the schema has such a document."""
+        checked_schema_name(schema.name)
+        if self.schema_name != schema.name:
+            raise DocumentError(
+                f"a document of the schema {shorten(self.schema_name)}",
+                remedy=f"the schema {shorten(schema.name)} is expected",
+            )
+        for top in self.objects:
+            _check_classes(top, schema)
+        ids: set[str] = set()
+        for node in self.walk():
+            try:
+                check_id(node.id)
+                if node.id in ids:
+                    raise DuplicateId(f"the id {shorten(node.id)} is given twice")
+                ids.add(node.id)
+                _check_values(node, schema)
+            except QnsError as problem:
+                raise problem.at(f"object {shorten(node.id)}") from None
+
+
+def check_id(text: str) -> str:
+    """An object's id; the dot is kept for the ids of its properties."""
+    if not _ID.match(text):
+        raise DocumentError(
+            f"{shorten(text)} is not an object's id",
+            remedy="letters of ASCII, digits, _ and -, starting with a letter or _",
+        )
+    return text
+
+
+def checked_schema_name(name: str) -> str:
+    """A schema's name as documents and DTDs carry it."""
+    if not _SCHEMA_NAME.match(name):
+        raise SchemaError(
+            f"{shorten(name)} is not a schema's name", remedy="letters of ASCII, digits, _ - and ."
+        )
+    return name
+
+
+def _check_classes(node: DataObject, schema: Schema) -> None:
+    if node.data_class not in schema.properties:
+        raise NameNotKnown(
+            "class", node.data_class, schema.classes, place=f"object {shorten(node.id)}"
+        )
+    for below in node.children:
+        if parent(below.data_class) != node.data_class:
+            raise DocumentError(
+                f"{shorten(below.data_class)} does not stand directly below {node.data_class}",
+                place=f"object {shorten(below.id)}",
+                remedy=f"below it: {', '.join(schema.children(node.data_class)) or 'nothing'}",
+            )
+        _check_classes(below, schema)
+
+
+def _check_values(node: DataObject, schema: Schema) -> None:
+    own = {prop.qualified: prop for prop in schema.properties[node.data_class]}
+    for name, key in node.values.items():
+        if name not in own:
+            raise NameNotKnown("property", name, own)
+        key_text(own[name].domain, key)
+    for name, key in node.quality.items():
+        prop, _, dimension = name.rpartition(".")
+        if prop not in own:
+            raise NameNotKnown("property", name, [f"{known}.accuracy" for known in own])
+        if dimension not in DIMENSIONS:
+            raise NameNotKnown("dimension", dimension, DIMENSIONS)
+        key_text(QUALITY, key)
+
+
+# -- the names of elements --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ElementNames:
+    """The elements of a schema's documents: a bijection with its classes and properties.
+
+    Paths and qualified property names never meet, so one table holds both.
+    """
+
+    element: Mapping[str, str]
+    """`Enterprise/Holder` -> `Holder`, `Enterprise/Holder.Name` -> `Name`."""
+    meaning: Mapping[str, str]
+    """The way back."""
+
+    def quality(self, name: str, dimension: str) -> str:
+        """The element of a class or property in the graph of one dimension: `Name.accuracy`."""
+        return f"{self.element[name]}.{dimension}"
+
+
+@lru_cache(maxsize=64)
+def element_names(schema: Schema) -> ElementNames:
+    """Bare names where they are unique over the schema, dotted paths elsewhere.
+
+    A dotted path may be taken too: by a class `A/B` where A has a property B, or by the accuracy
+    of A where there is a class `A/accuracy`. Then the last dot is doubled until it is free.
+    """
+    wanted = [(path, parent(path), path.rpartition("/")[2]) for path in schema.classes]
+    for properties in schema.properties.values():
+        wanted.extend((prop.qualified, prop.owner, prop.name) for prop in properties)
+    uses = Counter(name for _, _, name in wanted)
+    element: dict[str, str] = {}
+    taken: set[str] = set()
+    for meant, owner, name in wanted:
+        for chosen in _spellings(owner, name, uses[name] == 1):
+            claim = {chosen, *(f"{chosen}.{dimension}" for dimension in DIMENSIONS)}
+            if not claim & taken:
+                break
+        taken |= claim
+        element[meant] = chosen
+    return ElementNames(element, {name: meant for meant, name in element.items()})
+
+
+def _spellings(owner: str, name: str, unique: bool) -> Iterator[str]:
+    if unique or not owner:
+        yield name
+    for dots in count(1):
+        yield owner.replace("/", ".") + "." * dots + name
+
+
+def labels_text(schema: Schema) -> str:
+    """The labels in one attribute: `low=0.3 medium=0.6 high=0.9`."""
+    return " ".join(f"{label}={write_number(number)}" for label, number in schema.labels.items())
