@@ -112,6 +112,11 @@ def _integer_key(value: object) -> int:
 
 
 def _decimal_key(value: object) -> int:
+    if type(value) is float:
+        try:
+            return decimal_key(value)
+        except ValueError:
+            pass  # the long way says what is wrong
     number = _number(value, "a decimal")
     try:
         return decimal_key(number)
@@ -125,6 +130,8 @@ def _decimal_key(value: object) -> int:
 
 
 def _quality_key(value: object) -> int:
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return int(value * QUALITY_ONE + 0.5)
     number = _number(value, "a quality value")
     if not 0.0 <= number <= 1.0:
         raise ValueRefused(

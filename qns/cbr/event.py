@@ -7,23 +7,21 @@ key (`domains.py`); previous quality values stand apart under the same names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import inf
+from types import MappingProxyType
+from typing import NamedTuple
 
 from qns.cbr.domains import Key
 
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Event:
+
+class Event(NamedTuple):  # a tuple, because one is made for every line that is read
     id: str
     data_class: str
     source: str
     values: Mapping[str, Key]
-    previous: Mapping[str, int] = field(default_factory=dict)
+    previous: Mapping[str, int] = _NOTHING
     published_us: int | None = None
     """When it was published: microseconds since 1970 in UTC."""
     available_s: float = 0
     """Δ of semantics §8: seconds owed to late subscribers; 0 none, infinity for ever."""
-
-    def __post_init__(self) -> None:
-        assert 0 <= self.available_s <= inf

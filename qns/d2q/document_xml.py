@@ -36,7 +36,6 @@ from qns.d2q.xml import (
     WHITE_SPACE,
     Element,
     child,
-    is_true,
     key_text,
     line_of,
     parse_xml,
@@ -196,8 +195,10 @@ class _Reader:
         self._leaf(element, {"id": None, "absent": None, **fixed})
         if element.get("id") is not None:
             self._name(self._reference(element, "id"), draft, prop.qualified)
+        if (absent := element.get("absent", "false")) not in ("true", "false"):
+            raise DocumentError(f"absent is {shorten(absent)}", remedy="give true or false")
         text = element.text or ""
-        if not is_true(element, "absent"):
+        if absent == "false":
             draft.values[prop.qualified] = value_key(prop.domain, text)
         elif text:
             raise DocumentError(

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf, isfinite
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from qns.cbr.domains import DATE, DATETIME, QUALITY, Domain, Key
+from qns.cbr.domains import DATE, DATETIME, QUALITY, QUALITY_ONE, Domain, Key
 from qns.cbr.event import Event
 from qns.d2q.lexical import read_value, write_value
 from qns.d2q.schema import Schema
 from qns.errors import DocumentError, NameNotKnown, QnsError, ValueRefused, shorten
 
 MAX_LINE_BYTES = 1 << 20
-_FIELDS = ("id", "class", "source", "data", "quality", "previous", "published", "available")
-_NO_FIELDS: Mapping[str, Any] = {}
+_FIELDS = frozenset(
+    ("id", "class", "source", "data", "quality", "previous", "published", "available")
+)
+_MAX_SPELLINGS = 10_000
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 Converter = Callable[[object], Key]
 
@@ -30,9 +34,7 @@ class EventReader:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._classes: dict[str, str] = {}
-        self._data: dict[str, dict[str, tuple[str, Converter]]] = {}
-        self._quality: dict[str, dict[str, tuple[str, Converter]]] = {}
+        self._tables: dict[str, _ClassTables] = {}
 
     def read(self, line: bytes | str) -> Event:
         """The event on one line; QnsError if there is none."""
@@ -50,63 +52,94 @@ class EventReader:
             raise DocumentError("an event is a JSON object", remedy='such as {"id": …, "class": …}')
         id = fields.get("id")
         try:
-            if type(id) is not str:
-                id = _id(id)
+            if not fields.keys() <= _FIELDS:
+                raise NameNotKnown("field", min(fields.keys() - _FIELDS), _FIELDS)
             name, source = fields.get("class"), fields.get("source")
-            path = self._classes.get(name) if type(name) is str else None
-            if path is None:
-                path = self._data_class(name)
+            tables = self._tables.get(name) if type(name) is str else None
+            if tables is None:
+                tables = self._new_tables(name)
             if type(source) is not str or not source:
                 raise DocumentError(f"'source' is {source!r:.60}", remedy="name an organisation")
-            values = _converted(fields.get("data", _NO_FIELDS), "data", path, self._data, self)
-            quality = _converted(
-                fields.get("quality", _NO_FIELDS), "quality", path, self._quality, self
-            )
-            values.update(quality)
-            previous: Any = _NO_FIELDS
+            values = tables.data.keys_of(fields.get("data", _NOTHING))
+            values.update(tables.quality.keys_of(fields.get("quality", _NOTHING)))
+            previous: Any = _NOTHING
             if "previous" in fields:
-                previous = _converted(fields["previous"], "previous", path, self._quality, self)
-            if len(fields) > 4 and (strange := fields.keys() - set(_FIELDS)):
-                raise NameNotKnown("field", sorted(strange)[0], _FIELDS)
-            published = fields.get("published")
-            available = fields.get("available", 0)
+                previous = tables.previous.keys_of(fields["previous"])
             return Event(
-                id,
-                path,
+                id if type(id) is str else _id(id),
+                tables.path,
                 source,
                 values,
                 previous,
-                None if published is None else _published(published),
-                0 if available == 0 and type(available) is int else _available(available),
+                _published(fields["published"]) if "published" in fields else None,
+                _available(fields["available"]) if "available" in fields else 0,
             )
         except QnsError as problem:
             raise problem.at(f"event {id!s:.60}" if id is not None else "event") from None
 
-    def _data_class(self, name: object) -> str:
+    def _new_tables(self, name: object) -> _ClassTables:
         if type(name) is not str:
             raise DocumentError(f"'class' is {name!r:.60}", remedy="name a class of the schema")
-        path = self.schema.data_class(name)
-        if len(self._classes) < 10_000:
-            self._classes[name] = path
-        self._data.setdefault(path, {})
-        self._quality.setdefault(path, {})
-        return path
+        tables = _ClassTables(self.schema, self.schema.data_class(name))
+        if len(self._tables) < _MAX_SPELLINGS:
+            self._tables[name] = tables
+        return tables
 
-    def look_up(self, field: str, path: str, name: str) -> tuple[str, Converter]:
-        if field == "data":
-            attribute = self.schema.attribute(path, name)
+
+class _ClassTables:
+    """How the names in an event of one class are read."""
+
+    def __init__(self, schema: Schema, path: str) -> None:
+        self.path = path
+        self.data = _FieldTable(schema, path, "data")
+        self.quality = _FieldTable(schema, path, "quality")
+        self.previous = _FieldTable(schema, path, "previous")
+
+
+class _FieldTable:
+    """Spelling of a name -> qualified name and converter, for one field of one class."""
+
+    def __init__(self, schema: Schema, path: str, field: str) -> None:
+        self._schema = schema
+        self._path = path
+        self._field = field
+        self._known: dict[str, tuple[str, Converter]] = {}
+
+    def keys_of(self, given: Any) -> dict[str, Any]:
+        """Qualified names and keys for the names and values given."""
+        if type(given) is not dict and given is not _NOTHING:
+            raise DocumentError(
+                f"'{self._field}' is not a JSON object", remedy='such as {"Name": …}'
+            )
+        known = self._known
+        result: dict[str, Key] = {}
+        name = ""
+        try:
+            for name, value in given.items():
+                entry = known.get(name)
+                if entry is None:
+                    entry = self._look_up(name)
+                result[entry[0]] = entry[1](value)
+        except QnsError as problem:
+            raise problem.at(f"{self._field} {shorten(name)}") from None
+        if len(result) != len(given):
+            raise DocumentError(f"'{self._field}' gives one attribute twice, in two spellings")
+        return result
+
+    def _look_up(self, name: str) -> tuple[str, Converter]:
+        if self._field == "data":
+            attribute = self._schema.attribute(self._path, name)
             if attribute.dimension is not None:
                 raise ValueRefused(
                     f"{attribute.name} is a quality dimension", remedy="put it under 'quality'"
                 )
-            return attribute.name, _converter(attribute.domain)
-        attribute = self.schema.quality_attribute(path, name)
-        return attribute.name, self._quality_key
-
-    def _quality_key(self, value: object) -> Key:
-        if type(value) is str:
-            return QUALITY.key(self.schema.label(value))
-        return QUALITY.key(value)
+            entry = attribute.name, _converter(attribute.domain)
+        else:
+            attribute = self._schema.quality_attribute(self._path, name)
+            entry = attribute.name, _quality_converter(self._schema)
+        if len(self._known) < _MAX_SPELLINGS:
+            self._known[name] = entry
+        return entry
 
 
 def write_event_json(event: Event, schema: Schema) -> dict[str, Any]:
@@ -132,35 +165,6 @@ def write_event_json(event: Event, schema: Schema) -> dict[str, Any]:
     return fields
 
 
-def _converted(
-    given: object,
-    field: str,
-    path: str,
-    tables: dict[str, dict[str, tuple[str, Converter]]],
-    reader: EventReader,
-) -> dict[str, Any]:
-    """Qualified names and keys for the names and values of one field."""
-    if type(given) is not dict and given is not _NO_FIELDS:
-        raise DocumentError(f"'{field}' is not a JSON object", remedy='such as {"Name": …}')
-    assert isinstance(given, Mapping)
-    known = tables[path]
-    result: dict[str, Key] = {}
-    name = ""
-    try:
-        for name, value in given.items():
-            entry = known.get(name)
-            if entry is None:
-                entry = reader.look_up(field, path, name)
-                if len(known) < 100_000:
-                    known[name] = entry
-            result[entry[0]] = entry[1](value)
-    except QnsError as problem:
-        raise problem.at(f"{field} {shorten(name)}") from None
-    if len(result) != len(given):
-        raise DocumentError(f"'{field}' gives one attribute twice, in two spellings")
-    return result
-
-
 def _converter(domain: Domain) -> Converter:
     if domain is DATE or domain is DATETIME:
 
@@ -171,6 +175,15 @@ def _converter(domain: Domain) -> Converter:
 
         return from_text
     return domain.key
+
+
+def _quality_converter(schema: Schema) -> Converter:
+    def from_number_or_label(value: object) -> Key:
+        if type(value) is float and 0.0 <= value <= 1.0:
+            return int(value * QUALITY_ONE + 0.5)
+        return QUALITY.key(schema.label(value) if type(value) is str else value)
+
+    return from_number_or_label
 
 
 def _id(id: object) -> str:

@@ -201,4 +201,6 @@ def _read_seconds(text: str) -> float:
 
 
 def _write_seconds(seconds: float) -> str:
+    if not seconds >= 0:  # nor NaN
+        raise ValueRefused(f"available for {seconds!r:.60} seconds", remedy="give a number from 0")
     return "INF" if seconds == inf else write_number(abs(float(seconds)))

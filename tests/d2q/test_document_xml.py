@@ -132,6 +132,7 @@ REFUSED = [
     ("id of a property twice", b'"h1.Name">M', b'"e1.Code">M', "'e1.Code' is given twice", 7),
     ("unknown attribute", b'id="h1"', b'id="h1" di="h2"', "unknown attribute 'di'", 6),
     ("absent, with a value", b'id="e1.Code"', b'id="e1.Code" absent="true"', "is absent and", 5),
+    ("absent maybe", b'absent="true"', b'absent="yes"', "give true or false", 9),
     ("dangling reference", b'of="h1.Name"', b'of="h2.Name"', "has the id 'h2.Name'", 17),
     ("no reference", b' of="h1.Name"', b"", "has no attribute 'of'", 17),
     ("reference to another node", b'of="h1.Name"', b'of="h1.Address"', "points at", 17),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
+from math import inf, nan
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,6 +32,13 @@ E1 = Event(
     available_s=3600,
 )
 WRITTEN = write_event(E1, AGENCIES)
+
+
+FIELDS = ("id", "data_class", "source", "values", "previous", "published_us", "available_s")
+
+
+def replace(event: Event, **changes: Any) -> Event:
+    return Event(**{name: getattr(event, name) for name in FIELDS} | changes)
 
 
 @st.composite
@@ -199,21 +206,23 @@ def test_quality_of_an_enclosing_class_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("changes", "said"),
     [
-        (replace(E1, data_class="Holder"), "unknown class"),
-        (replace(E1, id=""), "is empty"),
-        (replace(E1, source="\0"), "U+0000"),
-        (replace(E1, values={"Name": "x"}), "write Enterprise/Holder.Name"),
-        (replace(E1, values={"Nmae": "x"}), "no property 'Nmae'"),
-        (replace(E1, values={f"{HOLDER}.Name": 3}), "3 is not a string"),
-        (replace(E1, values={"Enterprise.Code.accuracy": 3}), "quality of the enclosing class"),
-        (replace(E1, values={f"{HOLDER}.Name.accuracy": -1}), "no key of the type quality"),
-        (replace(E1, previous={f"{HOLDER}.Name": 3}), "names no quality dimension"),
-        (replace(E1, published_us=DATETIME.hi + 1), "no key of the type dateTime"),
+        ({"data_class": "Holder"}, "unknown class"),
+        ({"id": ""}, "is empty"),
+        ({"source": "\0"}, "U+0000"),
+        ({"values": {"Name": "x"}}, "write Enterprise/Holder.Name"),
+        ({"values": {"Nmae": "x"}}, "no property 'Nmae'"),
+        ({"values": {f"{HOLDER}.Name": 3}}, "3 is not a string"),
+        ({"values": {"Enterprise.Code.accuracy": 3}}, "quality of the enclosing class"),
+        ({"values": {f"{HOLDER}.Name.accuracy": -1}}, "no key of the type quality"),
+        ({"previous": {f"{HOLDER}.Name": 3}}, "names no quality dimension"),
+        ({"published_us": DATETIME.hi + 1}, "no key of the type dateTime"),
+        ({"available_s": -1}, "available for -1 seconds"),
+        ({"available_s": nan}, "available for nan seconds"),
     ],
 )
-def test_an_event_that_could_not_be_read_is_not_written(event: Event, said: str) -> None:
+def test_an_event_that_could_not_be_read_is_not_written(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(QnsError) as caught:
-        write_event(event, AGENCIES)
+        write_event(replace(E1, **changes), AGENCIES)
     assert said in str(caught.value)

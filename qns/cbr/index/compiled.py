@@ -22,6 +22,7 @@ from qns.cbr.index.layout import (
     CHECK_CHANGE,
     CHECK_SPANS,
     EXTRA_BIT,
+    HANDLE_MASK,
     RESIDUAL_BIT,
     SOURCES_SHIFT,
 )
@@ -43,11 +44,12 @@ class CompiledIndex(Generic[Id]):
     """Subscriptions by id; `match` tells which of them an event matches."""
 
     def __init__(self, subscriptions: Mapping[Id, Subscription] | None = None) -> None:
-        self._subscriptions: dict[Id, Subscription] = {}
-        self._handles: dict[Id, tuple[int, ...]] = {}
+        self._handles: dict[Id, int] = {}
+        self._copies: dict[Id, tuple[int, ...]] = {}  # further handles of the same subscription
         self._ids: list[Any] = []  # handle -> id
+        self._subscriptions: list[Subscription | None] = []  # handle -> subscription
         self._free_handles: list[int] = []
-        self._residuals: dict[int, Subscription] = {}
+        self._residuals: set[int] = set()  # handles with a string pattern
         self._parts: dict[frozenset[str], int] = {}
         self._classes: dict[str, int] = {}
         self._sources: dict[frozenset[str] | None, int] = {None: 0}
@@ -59,13 +61,14 @@ class CompiledIndex(Generic[Id]):
             self.insert_all(subscriptions.items())
 
     def __len__(self) -> int:
-        return len(self._subscriptions)
+        return len(self._handles)
 
     def __contains__(self, id: Id) -> bool:
-        return id in self._subscriptions
+        return id in self._handles
 
     def __getitem__(self, id: Id) -> Subscription:
-        subscription = self._subscriptions.get(id)
+        handle = self._handles.get(id)
+        subscription = None if handle is None else self._subscriptions[handle]
         if subscription is None:
             raise NameNotKnown("subscription", str(id), ())
         return subscription
@@ -78,7 +81,7 @@ class CompiledIndex(Generic[Id]):
     # -- changing -------------------------------------------------------------------------------
 
     def insert(self, id: Id, subscription: Subscription) -> None:
-        if id in self._subscriptions:
+        if id in self._handles:
             raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
         rows = Rows()
         self._encode(id, subscription, rows)
@@ -88,7 +91,7 @@ class CompiledIndex(Generic[Id]):
         """Inserts many at once: all of them, or none if an id is taken."""
         listed = dict[Id, Subscription]()
         for id, subscription in items:
-            if id in listed or id in self._subscriptions:
+            if id in listed or id in self._handles:
                 raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
             listed[id] = subscription
         rows = Rows()
@@ -98,11 +101,10 @@ class CompiledIndex(Generic[Id]):
 
     def delete(self, id: Id) -> None:
         subscription = self[id]
-        del self._subscriptions[id]
-        for handle in self._handles.pop(id):
+        for handle in (self._handles.pop(id), *self._copies.pop(id, ())):
             self._tables.delete(handle)
-            self._residuals.pop(handle, None)
-            self._ids[handle] = None
+            self._residuals.discard(handle)
+            self._ids[handle] = self._subscriptions[handle] = None
             self._free_handles.append(handle)
         for name, values in subscription.constraints.items():
             if isinstance(values, Strings):
@@ -116,7 +118,7 @@ class CompiledIndex(Generic[Id]):
 
     def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
         """`match` for each event, in one call of the compiled loop."""
-        handles, ends = self._tables.match(self.encode(events))
+        handles, ends = self.match_handles(events)
         if self._residuals:
             return [
                 self._settle(event, handles[start:end])
@@ -129,6 +131,13 @@ class CompiledIndex(Generic[Id]):
             list(map(find, handles[start:end]))
             for start, end in zip([0, *ends], ends, strict=False)
         ]
+
+    def match_handles(self, events: Sequence[Event]) -> tuple[list[int], list[int]]:
+        """`match_all` without its last step: all handles in a row, and where those of each event end.
+
+        A negative handle is the complement of one that a string pattern has to confirm yet.
+        """
+        return self._tables.match(self.encode(events))
 
     def encode(self, events: Iterable[Event]) -> EncodedEvents:
         """The events as the compiled loop reads them; good until the next insertion."""
@@ -155,11 +164,16 @@ class CompiledIndex(Generic[Id]):
 
     def _settle(self, event: Event, handles: list[int]) -> list[Id]:
         """Confirms the handles that were found but for their string patterns."""
-        return [
-            self._ids[handle] if handle >= 0 else self._ids[~handle]
-            for handle in handles
-            if handle >= 0 or self._residuals[~handle].matches(event)
-        ]
+        confirmed: list[Id] = []
+        for handle in handles:
+            if handle >= 0:
+                confirmed.append(self._ids[handle])
+            else:
+                subscription = self._subscriptions[~handle]
+                assert subscription is not None
+                if subscription.matches(event):
+                    confirmed.append(self._ids[~handle])
+        return confirmed
 
     # -- encoding -------------------------------------------------------------------------------
 
@@ -202,12 +216,16 @@ class CompiledIndex(Generic[Id]):
             copies = [
                 [*intervals[:place], (slot, key, key), *intervals[place + 1 :]] for key in keys
             ]
-        self._handles[id] = tuple(
-            self._add_row(id, part, flags, copy, checks, rows) for copy in copies
-        )
-        self._subscriptions[id] = subscription
+        handles = []
+        for copy in copies:
+            handle = self._new_handle(id, subscription)
+            self._add_row(handle | flags, part, copy, checks, rows)
+            handles.append(handle)
+        self._handles[id] = handles[0]
+        if len(handles) > 1:
+            self._copies[id] = tuple(handles[1:])
         if flags & RESIDUAL_BIT:
-            self._residuals.update(dict.fromkeys(self._handles[id], subscription))
+            self._residuals.update(handles)
 
     def _encode_previous(
         self,
@@ -229,17 +247,16 @@ class CompiledIndex(Generic[Id]):
 
     def _add_row(
         self,
-        id: Id,
+        meta: int,
         part: int,
-        flags: int,
         intervals: list[tuple[int, int, int]],
         checks: list[list[int]],
         rows: Rows,
-    ) -> int:
-        handle = self._new_handle(id)
+    ) -> None:
         if checks:
-            flags |= EXTRA_BIT
-            self._tables.store_extra(handle, len(checks), list(chain.from_iterable(checks)))
+            words = list(chain.from_iterable(checks))
+            self._tables.store_extra(meta & HANDLE_MASK, len(checks), words)
+            meta |= EXTRA_BIT
         intervals.sort()  # rows with the same attributes share their columns
         for slot, lo, hi in intervals:
             rows.slot.append(slot)
@@ -247,8 +264,7 @@ class CompiledIndex(Generic[Id]):
             rows.hi.append(hi)
         rows.start.append(len(rows.slot))
         rows.part.append(part)
-        rows.meta.append(handle | flags)
-        return handle
+        rows.meta.append(meta)
 
     def _place(self, rows: Rows) -> None:
         if len(self._slots) > self._known_slots:
@@ -256,12 +272,14 @@ class CompiledIndex(Generic[Id]):
             self._known_slots = len(self._slots)
         self._tables.place(rows)
 
-    def _new_handle(self, id: Id) -> int:
+    def _new_handle(self, id: Id, subscription: Subscription) -> int:
         if self._free_handles:
             handle = self._free_handles.pop()
             self._ids[handle] = id
+            self._subscriptions[handle] = subscription
             return handle
         self._ids.append(id)
+        self._subscriptions.append(subscription)
         self._tables.fit_handles(len(self._ids))
         return len(self._ids) - 1
 

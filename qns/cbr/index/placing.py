@@ -69,14 +69,6 @@ def count_pin(counts: Any, part: Any, slot: Any, key: Any, step: Any) -> None:
 
 
 @compiled
-def count_pins(start: Any, slot: Any, lo: Any, hi: Any, part: Any, counts: Any) -> None:
-    for item in range(part.shape[0]):
-        for at in range(start[item], start[item + 1]):
-            if lo[at] == hi[at]:
-                count_pin(counts, part[item], slot[at], lo[at], 1)
-
-
-@compiled
 def best_access(
     first: Any, last: Any, slot: Any, lo: Any, hi: Any, part: Any, slots: Any, counts: Any
 ) -> Any:
@@ -207,7 +199,16 @@ def insert_batch(
     counts: Any,
     state: Any,
 ) -> Any:
-    """Inserts rows from `begin` on; returns how many are in, and in `state` why it stopped."""
+    """Inserts rows from `begin` on; returns how many are in, and in `state` why it stopped.
+
+    All values that the rows pin are counted first, so that the first rows choose as well as the
+    last where to be filed.
+    """
+    if begin == 0 and state[REASON] == DONE:
+        for item in range(part.shape[0]):
+            for at in range(start[item], start[item + 1]):
+                if lo[at] == hi[at]:
+                    count_pin(counts, part[item], slot[at], lo[at], 1)
     for item in range(begin, part.shape[0]):
         first, last = start[item], start[item + 1]
         access = best_access(first, last, slot, lo, hi, part[item], slots, counts)

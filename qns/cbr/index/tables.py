@@ -11,7 +11,7 @@ import numpy as np
 from qns.cbr.index import layout as at
 from qns.cbr.index.arena import allocate
 from qns.cbr.index.matching import match_batch
-from qns.cbr.index.placing import count_pins, delete_one, enter_all, insert_batch
+from qns.cbr.index.placing import delete_one, enter_all, insert_batch
 
 _COUNTERS = 1 << 20
 _NONE = np.zeros(0, np.int64)
@@ -76,7 +76,6 @@ class Tables:
 
     def place(self, rows: Rows) -> None:
         start, slot, lo, hi, part, meta = rows.arrays()
-        count_pins(start, slot, lo, hi, part, self.counts)
         done = 0
         while True:
             done = insert_batch(
@@ -183,8 +182,8 @@ class Tables:
         used = int(self.state[at.USED_BUCKETS])
         occupied = int(np.count_nonzero(self.buckets[:used, at.BUCKET_LENGTH]))
         in_use = int(self.state[at.USED_GROUPS] - self.state[at.FREE_GROUPS]) + at.LARGE
-        self.doors = _no_doors(_power_of_two(4 * occupied))
-        self.group_doors = _no_doors(_power_of_two(4 * in_use))
+        self.doors = _no_doors(_power_of_two(3 * occupied))
+        self.group_doors = _no_doors(_power_of_two(3 * in_use))
         self.buckets = _grown(self.buckets, len(self.doors) // 2)
         self.groups = _grown(self.groups, len(self.group_doors) // 2)
         self.free_buckets = _grown(self.free_buckets, len(self.buckets))
