@@ -133,7 +133,7 @@ class CompiledIndex(Generic[Id]):
         ]
 
     def match_handles(self, events: Sequence[Event]) -> tuple[list[int], list[int]]:
-        """`match_all` without its last step: all handles in a row, and where those of each event end.
+        """`match_all` without its last step: all handles, and where those of each event end.
 
         A negative handle is the complement of one that a string pattern has to confirm yet.
         """

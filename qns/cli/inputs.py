@@ -1,0 +1,135 @@
+"""Inputs: a named file or standard input, read in bounded pieces whatever is in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, NamedTuple, Self
+
+from qns.errors import DocumentError, LimitExceeded, QnsError
+
+STDIN: Final = "-"
+CHUNK_BYTES: Final = 1 << 16
+"""Read at a time: some hundred events; of a pipe, what has arrived."""
+HEAD_BYTES: Final = 1 << 16
+"""Looked at to recognise what a file holds."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Unreadable(QnsError):
+    """A file that cannot be opened or read."""
+
+
+class Batch(NamedTuple):
+    """Consecutive lines without their ends; None stands for one that was too long to keep."""
+
+    first_number: int
+    lines: list[bytes | None]
+
+
+class Input:
+    """An open file. `name` is as the user gave it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = "standard input" if name == STDIN else name
+        self._head = b""
+        self._file: BinaryIO
+        if name == STDIN:
+            self._file = sys.stdin.buffer
+        else:
+            try:
+                self._file = open(name, "rb")  # noqa: SIM115  # closed by __exit__
+            except (OSError, ValueError) as problem:
+                raise self._unreadable(problem) from None
+        self._is_stdin = name == STDIN
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_stdin:
+            self._file.close()
+
+    @property
+    def size_bytes(self) -> int | None:
+        """How much there is to read, where that is known."""
+        try:
+            status = os.fstat(self._file.fileno())
+        except (OSError, ValueError):  # a stream in memory
+            return None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def head(self) -> bytes:
+        """The beginning; it will be read again."""
+        while len(self._head) < HEAD_BYTES and (more := self._read_some()):
+            self._head += more
+        return self._head
+
+    def read(self, limit: int) -> bytes:
+        """All of it, or one byte more than the limit."""
+        pieces, size = [], 0
+        for piece in self._pieces():
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                break
+        return b"".join(pieces)[: limit + 1]
+
+    def batches(
+        self, max_line_bytes: int, seen: Callable[[int], None] = lambda _: None
+    ) -> Iterator[Batch]:
+        """The lines, as they arrive; memory is bounded however long a line is."""
+        number, rest, skipping = 1, b"", False
+        for piece in self._pieces():
+            seen(len(piece))
+            data = rest + piece
+            if number == 1:
+                data = data.removeprefix(_BOM)
+            lines: list[bytes | None] = [*data.split(b"\n")]
+            last = lines.pop()
+            if skipping and lines:
+                lines[0], skipping = None, False
+            rest = b"" if skipping else last or b""
+            if len(rest) > max_line_bytes:
+                rest, skipping = b"", True
+            if lines:
+                kept = [x if x is not None and len(x) <= max_line_bytes else None for x in lines]
+                yield Batch(number, kept)
+                number += len(lines)
+        if rest or skipping:
+            yield Batch(number, [None if skipping else rest])
+
+    def _pieces(self) -> Iterator[bytes]:
+        if self._head:
+            head, self._head = self._head, b""
+            yield head
+        while piece := self._read_some():
+            yield piece
+
+    def _read_some(self) -> bytes:
+        try:
+            return self._file.read1(CHUNK_BYTES)  # type: ignore[attr-defined,no-any-return]
+        except (OSError, ValueError) as problem:
+            raise self._unreadable(problem) from None
+
+    def _unreadable(self, problem: Exception) -> Unreadable:
+        reason = (isinstance(problem, OSError) and problem.strerror) or str(problem)
+        return Unreadable(f"cannot be read: {reason}", place=self.name)
+
+
+def decoded(line: bytes) -> str:
+    """The line as text, without a carriage return at its end; DocumentError if it is not UTF-8."""
+    try:
+        return line.removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as problem:
+        column = len(line[: problem.start].decode("utf-8")) + 1
+        raise DocumentError(
+            f"byte 0x{line[problem.start]:02X} is not UTF-8", remedy="save the file as UTF-8"
+        ).at_mark(1, column) from None
+
+
+def too_long(max_line_bytes: int) -> LimitExceeded:
+    return LimitExceeded("a line that is too long", remedy=f"at most {max_line_bytes:,} bytes")

@@ -1,0 +1,95 @@
+"""`qns`: the command line. One file per command; this one chooses, and turns errors into words.
+
+Exit status: 0 yes or all well, 1 no or problems found, 2 an error or wrong usage.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import Final, TextIO
+
+from qns import __version__
+from qns.cli import check, contains, demo, match, merge, schema, schemas
+from qns.cli.options import epilog
+from qns.cli.problems import Problem
+from qns.cli.screen import Screen
+from qns.errors import QnsError
+
+COMMANDS: Final = (demo, check, match, contains, merge, schemas, schema)
+
+_INTERRUPTED = 130
+_NOBODY_READS = 141
+
+_DESCRIPTION = """
+QNS, the Quality Notification Service: tells organisations that the quality of the
+data they share has changed.
+"""
+_EXAMPLES = (
+    "qns contains --schema agencies 'Enterprise/Holder' "
+    "'Enterprise/Holder where Name.accuracy <= medium'",
+    "qns demo",
+    "qns match --help",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status."""
+    sys.stdout, sys.stderr = _utf8(sys.stdout), _utf8(sys.stderr)
+    screen = Screen()
+    try:
+        try:
+            args = new_parser().parse_args(argv)
+            screen = Screen(as_json=args.as_json)
+            status: int = args.run(args, screen)
+        except SystemExit as ended:  # argparse has said what it had to say
+            status = ended.code if isinstance(ended.code, int) else 2
+        sys.stdout.flush()
+    except QnsError as problem:
+        screen.error(Problem.of(problem))
+        status = 2
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    except BrokenPipeError:
+        _give_up_output()
+        status = _NOBODY_READS
+    except OSError as problem:  # reading is dealt with where it happens: this is the output
+        _give_up_output()
+        screen.error(Problem(f"cannot write: {problem.strerror or problem}"))
+        status = 2
+    return status
+
+
+def new_parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="qns",
+        description=_DESCRIPTION.strip(),
+        epilog=epilog(_EXAMPLES),
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"qns {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return parser
+
+
+def _utf8(stream: TextIO | None) -> TextIO:
+    """The stream, writing UTF-8 whatever the locale; a closed one swallows what it is given."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open until the end
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return stream
+
+
+def _give_up_output() -> None:
+    """So that Python does not try to flush what nobody can take when it ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # not a file: nothing to flush
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
