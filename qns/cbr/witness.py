@@ -31,34 +31,42 @@ _ENDS_OF_DOMAINS = {
 
 class Witness(NamedTuple):
     reason: str
-    """In words; A is the container, B what it does not contain."""
+    """In words, with the two names that were given."""
     attribute: str
     """The attribute they differ in, or `scope`, or `sources`."""
     event: Event
 
 
-def witness(container: Subscription, contained: Subscription) -> Witness | None:
-    """An event that matches `contained` and not `container`; None if there is none."""
+def witness(
+    container: Subscription, contained: Subscription, names: tuple[str, str] = ("A", "B")
+) -> Witness | None:
+    """An event that matches `contained` and not `container`; None if there is none.
+
+    `names` are what the reason calls the two.
+    """
     a, b = container, contained
+    name_a, name_b = names
     if missing := b.scope - a.scope:
         path = b.data_class if b.data_class in missing else min(missing)
-        reason = f"B accepts events of {path}, A does not"
+        reason = f"{name_b} accepts events of {path}, {name_a} does not"
         return _checked(a, b, reason, SCOPE, _event(a, b, path=path))
     if a.sources is not None:
         if b.sources is None:
-            reason = f"B accepts events from everyone, A only from {_some_of(a.sources)}"
+            reason = (
+                f"{name_b} accepts events from everyone, {name_a} only from {_some_of(a.sources)}"
+            )
             return _checked(a, b, reason, SOURCES, _event(a, b, source=_stranger(a.sources)))
         if strangers := b.sources - a.sources:
-            reason = f"B accepts events from {_some_of(strangers)}, A does not"
+            reason = f"{name_b} accepts events from {_some_of(strangers)}, {name_a} does not"
             return _checked(a, b, reason, SOURCES, _event(a, b, source=min(strangers)))
     for attribute, wider in a.constraints.items():
         narrower = b.constraints.get(attribute)
         if narrower is None:
-            reason = f"A asks for {attribute}, B does not"
+            reason = f"{name_a} asks for {attribute}, {name_b} does not"
             return _checked(a, b, reason, attribute, _event(a, b))
         pair = _outside(narrower, wider)
         if pair is not None:
-            reason = f"B accepts values of {attribute} that A does not"
+            reason = f"{name_b} accepts values of {attribute} that {name_a} does not"
             return _checked(a, b, reason, attribute, _event(a, b, {attribute: pair}))
     return None
 

@@ -18,7 +18,7 @@ from qns.cbr.subscription import Subscription, ValueSet
 from qns.d2q.lexical import read_value
 from qns.d2q.schema import Attribute, Schema
 from qns.d2q.terms import MAX_TERMS, Mark, Member, Operator, Statement, Term, Written
-from qns.errors import LimitExceeded, NameNotKnown, QnsError, Unsatisfiable, ValueRefused, shorten
+from qns.errors import LimitExceeded, QnsError, Unsatisfiable, ValueRefused, shorten
 
 _PATTERNS = {Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS}
 _TRANSITIONS = {Operator.FALLS_BELOW, Operator.RISES_ABOVE, Operator.CHANGES_BY}
@@ -241,12 +241,9 @@ def _operator_refused(term: Term, attribute: Attribute, what: str = "") -> QnsEr
     if domain is QUALITY:
         allowed += ["falls below", "rises above", "changes by"]
     name = what or f"the operator {term.operator.name.lower().replace('_', ' ')}"
-    return NameNotKnown(
-        "operator",
-        term.operator.name,
-        [],
-        problem=f"{attribute.name} is of type {domain.name}: {name} does not apply "
-        f"(use {', '.join(allowed)} or exists)",
+    return ValueRefused(
+        f"{attribute.name} is of type {domain.name}: {name} does not apply",
+        remedy=f"use {', '.join(allowed)} or exists",
     )
 
 

@@ -13,9 +13,12 @@ that pass; a string pattern is a **residual** check, done here in Python.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from qns.cbr.event import Event
 from qns.cbr.index.layout import (
@@ -27,7 +30,7 @@ from qns.cbr.index.layout import (
     SOURCES_SHIFT,
 )
 from qns.cbr.index.slots import UNKNOWN_CODE, Slots
-from qns.cbr.index.tables import EncodedEvents, Rows, Tables
+from qns.cbr.index.tables import Rows, Tables, grown
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
 from qns.cbr.strings import Strings
@@ -46,7 +49,7 @@ class CompiledIndex(Generic[Id]):
     def __init__(self, subscriptions: Mapping[Id, Subscription] | None = None) -> None:
         self._handles: dict[Id, int] = {}
         self._copies: dict[Id, tuple[int, ...]] = {}  # further handles of the same subscription
-        self._ids: list[Any] = []  # handle -> id
+        self._ids: Any = np.empty(64, object)  # handle -> id; an array, to look up many at once
         self._subscriptions: list[Subscription | None] = []  # handle -> subscription
         self._free_handles: list[int] = []
         self._residuals: set[int] = set()  # handles with a string pattern
@@ -119,48 +122,50 @@ class CompiledIndex(Generic[Id]):
     def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
         """`match` for each event, in one call of the compiled loop."""
         handles, ends = self.match_handles(events)
-        if self._residuals:
+        if self._residuals and len(handles) and handles.min() < 0:
             return [
-                self._settle(event, handles[start:end])
+                self._settle(event, handles[start:end].tolist())
                 for event, start, end in zip(events, [0, *ends], ends, strict=False)
             ]
-        find = self._ids.__getitem__
+        ids = self._ids[handles].tolist()
         if len(ends) == 1:
-            return [list(map(find, handles))]
-        return [
-            list(map(find, handles[start:end]))
-            for start, end in zip([0, *ends], ends, strict=False)
-        ]
+            return [ids]
+        return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def match_handles(self, events: Sequence[Event]) -> tuple[list[int], list[int]]:
+    def match_handles(self, events: Sequence[Event]) -> tuple[Any, list[int]]:
         """`match_all` without its last step: all handles, and where those of each event end.
 
-        A negative handle is the complement of one that a string pattern has to confirm yet.
+        The array of handles is good until the next call. A negative handle is the complement of
+        one that a string pattern has to confirm yet.
         """
-        return self._tables.match(self.encode(events))
+        return self._tables.match(self.encode(events), len(events))
 
-    def encode(self, events: Iterable[Event]) -> EncodedEvents:
-        """The events as the compiled loop reads them; good until the next insertion."""
-        encoded = EncodedEvents()
-        add_slot, add_key = encoded.slot.append, encoded.key.append
+    def encode(self, events: Iterable[Event]) -> array[int]:
+        """The events as the compiled loop reads them (`layout.py`); good until the next change."""
+        words = array("q")
+        add = words.append
+        classes, sources = self._classes, self._source_codes
         attributes, previous_slots = self._slots.entries, self._slots.previous
         for event in events:
-            number = self._classes.get(event.data_class, -1)
-            encoded.head.append(number)
-            encoded.head.append(self._source_codes.get(event.source, 0))
-            if number >= 0:
-                for name, key in event.values.items():
-                    entry = attributes.get(name)
-                    if entry is not None:
-                        add_slot(entry.slot)
-                        add_key(entry.codes.get(key, UNKNOWN_CODE) if type(key) is str else key)  # type: ignore[arg-type]
-                for name, old in event.previous.items():
-                    slot = previous_slots.get(name)
-                    if slot is not None:
-                        add_slot(slot)
-                        add_key(old)
-            encoded.start.append(len(encoded.slot))
-        return encoded
+            number = classes.get(event.data_class, -1)
+            add(number)
+            add(sources.get(event.source, 0))
+            length_at = len(words)
+            add(0)
+            if number < 0:
+                continue  # no subscription is about this class
+            for name, key in event.values.items():
+                entry = attributes.get(name)
+                if entry is not None:
+                    add(entry.slot)
+                    add(key if type(key) is int else entry.code(key))  # type: ignore[arg-type]
+            for name, old in event.previous.items():
+                slot = previous_slots.get(name)
+                if slot is not None:
+                    add(slot)
+                    add(old)
+            words[length_at] = (len(words) - length_at) // 2
+        return words
 
     def _settle(self, event: Event, handles: list[int]) -> list[Id]:
         """Confirms the handles that were found but for their string patterns."""
@@ -278,10 +283,13 @@ class CompiledIndex(Generic[Id]):
             self._ids[handle] = id
             self._subscriptions[handle] = subscription
             return handle
-        self._ids.append(id)
+        handle = len(self._subscriptions)
         self._subscriptions.append(subscription)
-        self._tables.fit_handles(len(self._ids))
-        return len(self._ids) - 1
+        self._tables.fit_handles(handle + 1)
+        if handle >= len(self._ids):
+            self._ids = grown(self._ids, handle + 1)
+        self._ids[handle] = id
+        return handle
 
     def _part(self, scope: frozenset[str]) -> int:
         part = self._parts.get(scope)

@@ -61,6 +61,9 @@ WEIGHT_DATA, WEIGHT_QUALITY = 4, 1
 # where: the bucket, or the complement of the group; the row in it; the extra checks.
 WHERE_HOME, WHERE_POSITION, WHERE_EXTRA, WHERE_COLUMNS = 0, 1, 2, 3
 
+# An encoded event: class, source, how many values; then each value as slot, key.
+EVENT_CLASS, EVENT_SOURCE, EVENT_LENGTH, EVENT_FIELDS = 0, 1, 2, 3
+
 # An extra check: a set of several intervals, or the least change of a quality value.
 CHECK_SPANS, CHECK_CHANGE = 1, 2
 

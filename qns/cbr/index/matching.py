@@ -18,6 +18,10 @@ from qns.cbr.index.layout import (
     BUCKET_STRIDE,
     CHECK_SPANS,
     DOOR_TARGET,
+    EVENT_CLASS,
+    EVENT_FIELDS,
+    EVENT_LENGTH,
+    EVENT_SOURCE,
     EXTRA_BIT,
     FILED_ANY,
     FILED_PINNED,
@@ -135,6 +139,7 @@ def visit_groups(
     where: Any,
     values: Any,
     alive: Any,
+    chosen: Any,
     found: Any,
     total: Any,
 ) -> Any:
@@ -164,19 +169,19 @@ def visit_groups(
                 hi = lo + np.uint64(room)
                 for i in range(rows):
                     alive[i] &= (arena[lo + i] <= value) & (value <= arena[hi + i])
+            left = np.uint64(0)  # without a branch, which would be guessed wrong too often
             for i in range(rows):
-                if alive[i]:
-                    meta = arena[np.uint64(start + block) + i]
-                    total = settle(meta, source, source_sets, arena, where, values, found, total)
+                chosen[left] = i
+                left += np.uint64(alive[i])
+            for i in range(left):
+                meta = arena[np.uint64(start + block) + chosen[i]]
+                total = settle(meta, source, source_sets, arena, where, values, found, total)
     return total
 
 
 @compiled
 def match_batch(
-    event_start: Any,
-    event_slot: Any,
-    event_key: Any,
-    event_head: Any,
+    events: Any,
     class_parts: Any,
     values: Any,
     slots: Any,
@@ -195,25 +200,28 @@ def match_batch(
     """
     total = 0
     alive = np.empty(BLOCK, np.int64)
-    for event in range(event_start.shape[0] - 1):
-        first, last = event_start[event], event_start[event + 1]
-        data_class, source = event_head[event, 0], event_head[event, 1]
+    chosen = np.empty(BLOCK + 1, np.uint64)
+    head = 0
+    for event in range(found_end.shape[0]):
+        data_class, source = events[head + EVENT_CLASS], events[head + EVENT_SOURCE]
+        first = head + EVENT_FIELDS
+        head = first + 2 * events[head + EVENT_LENGTH]
         has = np.uint64(0)
-        for at in range(first, last):
-            slot = event_slot[at]
-            values[slot] = event_key[at]
+        for at in range(first, head, 2):
+            slot = events[at]
+            values[slot] = events[at + 1]
             has |= np.uint64(1) << np.uint64(slots[slot, SLOT_BIT])
         lacks = ~has
         parts = class_parts[data_class, 0] if data_class >= 0 else 0
         for nth in range(parts):
             part = class_parts[data_class, nth + 1] << 32
-            for at in range(first - 1, last):
+            for at in range(first - 2, head, 2):
                 # Before the event's own slots, the slot that every event is taken to carry.
-                slot = event_slot[at] if at >= first else NO_SLOT
+                slot = events[at] if at >= first else NO_SLOT
                 for kind in (FILED_PINNED, FILED_ANY):
                     if not slots[slot, SLOT_FILED] & kind:
                         continue
-                    key = event_key[at] if kind == FILED_PINNED else ANY_KEY
+                    key = events[at + 1] if kind == FILED_PINNED else ANY_KEY
                     bucket = doors[door_of(doors, part | slot, key), DOOR_TARGET]
                     if bucket < 0:
                         continue
@@ -241,10 +249,11 @@ def match_batch(
                             where,
                             values,
                             alive,
+                            chosen,
                             found,
                             total,
                         )
-        for at in range(first, last):
-            values[event_slot[at]] = ABSENT
+        for at in range(first, head, 2):
+            values[events[at]] = ABSENT
         found_end[event] = total
     return total

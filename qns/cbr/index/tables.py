@@ -30,25 +30,6 @@ class Rows:
             yield np.frombuffer(each, np.int64) if each else _NONE
 
 
-class EncodedEvents:
-    """Events as flat arrays: class and source of each, a slot and a key per value."""
-
-    def __init__(self) -> None:
-        self.start = array("q", [0])
-        self.slot, self.key, self.head = array("q"), array("q"), array("q")
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-    def arrays(self) -> Iterator[Any]:
-        for each in (self.start, self.slot, self.key):
-            yield np.frombuffer(each, np.int64) if each else _NONE
-        yield np.frombuffer(self.head, np.int64).reshape(-1, 2) if self.head else _NO_HEADS
-
-
-_NO_HEADS = np.zeros((0, 2), np.int64)
-
-
 class Tables:
     """All arrays, and the four things that are done with them: place, delete, match, grow."""
 
@@ -108,16 +89,16 @@ class Tables:
     def delete(self, handle: int) -> None:
         delete_one(handle, self.arena, self.buckets, self.groups, self.where, self.counts)
 
-    def match(self, events: EncodedEvents) -> tuple[list[int], list[int]]:
-        """The handles of all events one after the other, and where those of each event end."""
-        start, slot, key, head = events.arrays()
-        ends = np.empty(len(events), np.int64)
+    def match(self, words: array[int], count: int) -> tuple[Any, list[int]]:
+        """The handles of `count` events one after the other, and where those of each event end.
+
+        The handles are good until the next call.
+        """
+        events = np.frombuffer(words, np.int64) if count else _NONE
+        ends = np.empty(count, np.int64)
         while True:
             total = match_batch(
-                start,
-                slot,
-                key,
-                head,
+                events,
                 self.class_parts,
                 self.values,
                 self.slots,
@@ -130,7 +111,7 @@ class Tables:
                 ends,
             )
             if total <= len(self.found):
-                return self.found[:total].tolist(), ends.tolist()
+                return self.found[:total], ends.tolist()
             self.found = np.zeros(2 * total, np.int64)
 
     def store_extra(self, handle: int, checks: int, words: list[int]) -> None:
@@ -145,18 +126,18 @@ class Tables:
     # -- growing --------------------------------------------------------------------------------
 
     def fit_handles(self, handles: int) -> None:
-        self.where = _grown(self.where, handles)
+        self.where = grown(self.where, handles)
 
     def fit_slots(self, bits: list[int], weights: list[int]) -> None:
         if len(bits) > len(self.values):
             self.values = np.full(2 * len(bits), at.ABSENT, np.int64)
-        self.slots = _grown(self.slots, len(bits))
+        self.slots = grown(self.slots, len(bits))
         self.slots[: len(bits), at.SLOT_BIT] = bits
         self.slots[: len(bits), at.SLOT_WEIGHT] = weights
 
     def add_part(self, data_class: int, part: int) -> None:
         """From now on events of the class visit the partition."""
-        self.class_parts = _grown(self.class_parts, data_class + 1)
+        self.class_parts = grown(self.class_parts, data_class + 1)
         count = int(self.class_parts[data_class, 0]) + 1
         if count >= self.class_parts.shape[1]:
             self.class_parts = np.pad(self.class_parts, ((0, 0), (0, count)))
@@ -168,7 +149,7 @@ class Tables:
         if words > self.source_sets.shape[1]:
             more = max(words, 2 * self.source_sets.shape[1]) - self.source_sets.shape[1]
             self.source_sets = np.pad(self.source_sets, ((0, 0), (0, more)))
-        self.source_sets = _grown(self.source_sets, number + 1)
+        self.source_sets = grown(self.source_sets, number + 1)
         for code in codes:
             self.source_sets[number, code >> 6] |= np.uint64(1 << (code & 63))
 
@@ -184,10 +165,10 @@ class Tables:
         in_use = int(self.state[at.USED_GROUPS] - self.state[at.FREE_GROUPS]) + at.LARGE
         self.doors = _no_doors(_power_of_two(3 * occupied))
         self.group_doors = _no_doors(_power_of_two(3 * in_use))
-        self.buckets = _grown(self.buckets, len(self.doors) // 2)
-        self.groups = _grown(self.groups, len(self.group_doors) // 2)
-        self.free_buckets = _grown(self.free_buckets, len(self.buckets))
-        self.free_groups = _grown(self.free_groups, len(self.groups))
+        self.buckets = grown(self.buckets, len(self.doors) // 2)
+        self.groups = grown(self.groups, len(self.group_doors) // 2)
+        self.free_buckets = grown(self.free_buckets, len(self.buckets))
+        self.free_groups = grown(self.free_groups, len(self.groups))
         self.slots[:, at.SLOT_FILED] = 0
         enter_all(
             self.arena,
@@ -202,7 +183,7 @@ class Tables:
         )
 
 
-def _grown(table: Any, rows: int) -> Any:
+def grown(table: Any, rows: int) -> Any:
     """The table with room for at least so many rows."""
     if rows <= len(table):
         return table

@@ -1,0 +1,95 @@
+"""Lines are read in bounded pieces: the same lines, however they arrive."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qns.cli.inputs import Input, Unreadable, decoded
+from qns.errors import QnsError
+
+
+class Trickle(io.BytesIO):
+    """A pipe: gives what has arrived, in pieces of the given sizes."""
+
+    def __init__(self, data: bytes, sizes: list[int]) -> None:
+        super().__init__(data)
+        self.sizes = sizes
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read(self.sizes.pop() if self.sizes else 3)
+
+
+def lines_of(
+    data: bytes, sizes: list[int], limit: int, head: bool
+) -> list[tuple[int, bytes | None]]:
+    source = Input.__new__(Input)
+    source.name, source._head, source._file, source._is_stdin = (
+        "pipe",
+        b"",
+        Trickle(data, sizes),
+        True,
+    )
+    if head:
+        source.head()
+    return [
+        (number, line)
+        for first, lines in source.batches(limit)
+        for number, line in enumerate(lines, start=first)
+    ]
+
+
+@given(
+    st.lists(st.binary(max_size=8).map(lambda line: line.replace(b"\n", b"-"))),
+    st.booleans(),
+    st.lists(st.integers(1, 9)),
+    st.integers(0, 6),
+    st.booleans(),
+)
+def test_lines_do_not_depend_on_how_they_arrive(
+    lines: list[bytes], ended: bool, sizes: list[int], limit: int, head: bool
+) -> None:
+    data = b"\n".join(lines) + (b"\n" if ended else b"")
+    expected = data.split(b"\n")
+    if expected[-1] == b"":
+        expected.pop()
+    kept = [line if len(line) <= limit else None for line in expected]
+    assert lines_of(data, sizes, limit, head) == list(enumerate(kept, start=1))
+
+
+@pytest.mark.parametrize("sizes", [[], [1] * 9, [100]])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(sizes: list[int]) -> None:
+    assert lines_of(b"\xef\xbb\xbfa\nb\n", sizes, 9, False) == [(1, b"a"), (2, b"b")]
+
+
+def test_only_a_line_feed_ends_a_line() -> None:
+    text = "a\u2028b\x0bc\x85d\re\r\n".encode()
+    assert lines_of(text, [], 99, False) == [(1, text[:-1])]
+    assert decoded(text[:-1]) == "a\u2028b\x0bc\x85d\re"
+
+
+def test_what_is_read_is_read_again_after_a_look_at_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 200_000)
+    with Input(str(path)) as source:
+        assert source.size_bytes == 200_000
+        assert len(source.head()) >= 65_536
+        assert len(source.read(1_000_000)) == 200_000
+    with Input(str(path)) as source:
+        assert len(source.read(1_000)) == 1_001
+
+
+@pytest.mark.parametrize("name", ["nowhere/at/all", "", "nul\0in it"])
+def test_a_file_that_cannot_be_read_is_named(name: str) -> None:
+    with pytest.raises(Unreadable, match="cannot be read"):
+        Input(name)
+
+
+def test_a_byte_that_is_not_utf8_is_pointed_at() -> None:
+    with pytest.raises(QnsError, match="byte 0xE8 is not UTF-8") as caught:
+        decoded("perché ".encode() + b"\xe8")
+    assert caught.value.column == 8

@@ -1,0 +1,76 @@
+"""The documentation is what the commands do: every transcript is run, every command is told."""
+
+from __future__ import annotations
+
+import re
+from argparse import _SubParsersAction
+from pathlib import Path
+
+import pytest
+
+from qns.cli.main import COMMANDS, new_parser
+from tests.cli.conftest import ROOT, Cli
+from tests.cli.transcripts import PAGES, Step, output_of, steps
+
+ALL_STEPS = [
+    pytest.param(step, id=f"{page}: {step.command[:60]}") for page in PAGES for step in steps(page)
+]
+
+
+def commands() -> list[str]:
+    (sub,) = (a for a in new_parser()._actions if isinstance(a, _SubParsersAction))
+    return list(sub.choices)
+
+
+def help_examples(text: str) -> list[str]:
+    """The examples at the end of a help text, each on one line."""
+    _, found, examples = text.partition("examples:\n")
+    assert found, "the help ends with examples"
+    return [line.strip() for line in re.sub(r"\\\n\s*", "", examples).splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("step", ALL_STEPS)
+def test_a_transcript_is_what_the_command_prints(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert output_of(step.command) == step.printed
+
+
+def test_every_command_is_documented() -> None:
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    shown = " ".join(step.command for step in steps("docs/cli.md"))
+    for command in commands():
+        assert f"\n## qns {command}\n" in page
+        assert f"qns {command}" in shown
+    assert len(commands()) == len(COMMANDS)
+
+
+def test_every_option_is_told_in_the_documentation() -> None:
+    page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    (sub,) = (a for a in new_parser()._actions if isinstance(a, _SubParsersAction))
+    for parser in sub.choices.values():
+        for action in parser._actions:
+            for option in action.option_strings:
+                assert option in page or option in ("-h", "--help"), option
+
+
+@pytest.mark.parametrize("command", ["", *commands()])
+def test_every_help_has_examples_that_work(
+    command: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = cli(*command.split(), "--help")
+    assert outcome.status == 0
+    for example in help_examples(outcome.out):
+        assert "qns" in example.split()
+        printed = output_of(example)
+        assert printed
+        assert "error" not in printed
+
+
+def test_the_examples_hold_what_their_pages_promise() -> None:
+    for federation, number in (("agencies", (4, 2)), ("weather", (10, 10))):
+        folder = Path(ROOT / "examples" / federation)
+        lines = (folder / "subscriptions.tsv").read_text(encoding="utf-8").splitlines()
+        events = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        assert (sum("\t" in line for line in lines), len(events)) == number
