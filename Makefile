@@ -27,17 +27,22 @@ define timed
 	printf '%s: %d min %02d s\n' "$(1)" $$(( took / 60 )) $$(( took % 60 )); exit $$status
 endef
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test thorough lint bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo 'Arguments are passed on: make test ARGS="-k containment"'
 
 demo: $(VENV)/.core  ## install the light core and show QNS at work
 	@$(VENV)/bin/qns demo $(ARGS)
 
+# numba's cache does not see that a module it imported from has changed, so tests start without it.
 test: lint  ## install the tools, then lint and run the test suite on all cores
+	@find qns -name '*.nb[ic]' -delete
 	$(call timed,pytest,$(IN_VENV) -m pytest -n auto $(ARGS))
+
+thorough: $(VENV)/.dev  ## the tests with thousands of random examples each: about an hour
+	$(call timed,pytest,QNS_HYPOTHESIS=thorough $(IN_VENV) -m pytest -n auto $(ARGS))
 
 lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
 	$(call timed,ruff check,$(IN_VENV) -m ruff check)

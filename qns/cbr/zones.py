@@ -8,11 +8,12 @@ where it is installed, compiles the sweep and changes no bit of its answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final
 
+from qns.cbr.compilation import compiled
 from qns.cbr.rectangles import Point, Rectangle, point_of
 from qns.errors import DuplicateId, NameNotKnown, QnsError, ValueRefused, shorten
 
@@ -24,12 +25,6 @@ except (ImportError, OSError) as missing:  # OSError: rtree is here, its C libra
     raise QnsError(
         f"zones need numpy and rtree: {missing}", remedy='pip install "qns[lab]"'
     ) from missing
-try:
-    from numba import njit
-
-    _njit: Callable[..., Any] | None = njit
-except ImportError:
-    _njit = None
 
 MAX_DIMENSION: Final = 16  # with coordinates within ±2^53, every measure is a finite double
 
@@ -42,7 +37,6 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Boxes = Floats  # [box, 0 for lo and 1 for hi, axis]
 Line = tuple[Floats, Integers, Floats]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Zone:
@@ -275,12 +269,7 @@ def _line(cuts: Floats) -> Line:
     return whole, marks, np.zeros((4 * leaves, 3))  # so the leaves have halves too, of length 0
 
 
-def _compiled(function: _Function) -> _Function:
-    compiled: _Function = _njit(function) if _njit else function
-    return compiled
-
-
-@_compiled
+@compiled
 def _measure_node(node: int, line: Line) -> None:
     whole, marks, lengths = line
     left, right = 2 * node, 2 * node + 1
@@ -297,7 +286,7 @@ def _measure_node(node: int, line: Line) -> None:
         lengths[node, 2] = lengths[left, 2] + lengths[right, 2]
 
 
-@_compiled
+@compiled
 def _sweep(
     sides: Floats, order: Integers, ranks: Integers, ours: Flags, line: Line
 ) -> tuple[float, float]:

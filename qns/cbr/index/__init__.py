@@ -6,11 +6,12 @@ plain one otherwise; both answer the same.
 
 from __future__ import annotations
 
+from qns.cbr.compilation import HAS_NUMBA
 from qns.cbr.index.dictionary import DictionaryIndex
 
-try:
+if HAS_NUMBA:
     from qns.cbr.index.compiled import CompiledIndex as MatchingIndex
-except ImportError:
+else:
     MatchingIndex = DictionaryIndex  # type: ignore[assignment,misc]
 
 __all__ = ["DictionaryIndex", "MatchingIndex"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from qns.cbr.compilation import compiled
 from qns.cbr.index.layout import (
     ARENA_END,
     ARENA_FREE,
@@ -18,9 +18,6 @@ from qns.cbr.index.layout import (
     DOOR_PLACE,
     DOOR_TARGET,
 )
-
-compiled = njit(cache=True, nogil=True, boundscheck=False)
-inlined = njit(cache=True, nogil=True, boundscheck=False, inline="always")
 
 
 @compiled

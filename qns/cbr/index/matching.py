@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from qns.cbr.index.arena import compiled, door_of, inlined
+from qns.cbr.compilation import compiled, inlined
+from qns.cbr.index.arena import door_of
 from qns.cbr.index.layout import (
     ABSENT,
     ANY_KEY,

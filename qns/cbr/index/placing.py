@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from qns.cbr.index.arena import allocate, compiled, door_of, mix, open_door, release, size_class
+from qns.cbr.compilation import compiled
+from qns.cbr.index.arena import allocate, door_of, mix, open_door, release, size_class
 from qns.cbr.index.groups import (
     add_to_group,
     group_for,
