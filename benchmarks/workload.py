@@ -91,9 +91,7 @@ def subscriptions(n: int, seed: int = 1) -> dict[int, Subscription]:
 
 def event(rng: random.Random, id: int) -> dict[str, Any]:
     path = CLASSES[_CLASS.draw(rng)]
-    data: dict[str, Any] = {
-        name: f"{name}{zipf.draw(rng)}" for name, zipf in _CATEGORY.items()
-    }
+    data: dict[str, Any] = {name: f"{name}{zipf.draw(rng)}" for name, zipf in _CATEGORY.items()}
     data["Code"] = f"CODE{_CODE.draw(rng):06}"
     data |= {name: round(rng.uniform(0, 1000), 1) for name in NUMERIC}
     quality = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -12,12 +12,15 @@ from qns.cli.inputs import Input, decoded, too_long
 from qns.cli.problems import Problem
 from qns.d2q.event_json import MAX_LINE_BYTES, EventReader
 from qns.d2q.schema import Schema
-from qns.errors import DocumentError, QnsError
-
-Ids = list[Any]
-"""Strings and whole numbers, as the file has them."""
+from qns.errors import DocumentError, DuplicateId, QnsError, shorten
 
 _EXCERPT_BYTES: Final = 1 << 16
+
+
+class EventBatch(NamedTuple):
+    ids: list[Any]
+    """Strings and whole numbers, as the file has them."""
+    events: list[Event]
 
 
 def event_batches(
@@ -25,24 +28,32 @@ def event_batches(
     schema: Schema,
     report: Callable[[Problem], None],
     seen: Callable[[int], None] = lambda _: None,
-) -> Iterator[tuple[Ids, list[Event]]]:
-    """The good events in order, some hundred at a time; a bad line is reported and left out."""
+    *,
+    unique: bool = False,
+) -> Iterator[EventBatch]:
+    """The good events in order, some hundred at a time; a bad line is reported and left out.
+
+    With `unique`, an id that was there before is an error.
+    """
     reader = EventReader(schema)
+    first_lines: dict[str, int] = {}
     for first, lines in source.batches(MAX_LINE_BYTES, seen):
-        ids: Ids = []
-        events: list[Event] = []
+        batch = EventBatch([], [])
         for number, line in enumerate(lines, start=first):
             if line is not None and not line.strip():
                 continue
             try:
                 fields = _fields(line)
-                events.append(reader.from_fields(fields))
-                ids.append(fields["id"])
+                event = reader.from_fields(fields)
+                if unique and (first := first_lines.setdefault(event.id, number)) != number:
+                    raise _given_twice(event.id, first)
+                batch.events.append(event)
+                batch.ids.append(fields["id"])
             except QnsError as problem:
                 text = "" if line is None else line[:_EXCERPT_BYTES].decode("utf-8", "replace")
                 report(Problem.of(problem, source.name, line=number, text=text))
-        if events:
-            yield ids, events
+        if batch.events:
+            yield batch
 
 
 def _fields(line: bytes | None) -> Any:
@@ -54,3 +65,10 @@ def _fields(line: bytes | None) -> Any:
         decoded(line)
         reason = problem.msg[:1].lower() + problem.msg[1:]
         raise DocumentError(f"not JSON: {reason}").at_mark(1, problem.colno) from None
+
+
+def _given_twice(id: str, first: int) -> DuplicateId:
+    return DuplicateId(
+        f"the event id {shorten(id)} is given twice, first on line {first}",
+        remedy="choose another id",
+    )

@@ -33,24 +33,27 @@ class Batch(NamedTuple):
 class Input:
     """An open file. `name` is as the user gave it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, file: BinaryIO | None = None) -> None:
         self.name = "standard input" if name == STDIN else name
         self._head = b""
-        self._file: BinaryIO
-        if name == STDIN:
+        self._is_ours = file is None and name != STDIN
+        if file is not None:
+            self._file = file
+        elif name == STDIN:
+            if sys.stdin is None:  # started with its input closed
+                raise Unreadable("cannot be read: it is closed", place=self.name)
             self._file = sys.stdin.buffer
         else:
             try:
                 self._file = open(name, "rb")  # noqa: SIM115  # closed by __exit__
             except (OSError, ValueError) as problem:
                 raise self._unreadable(problem) from None
-        self._is_stdin = name == STDIN
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._is_stdin:
+        if self._is_ours:
             self._file.close()
 
     @property
@@ -82,12 +85,15 @@ class Input:
         self, max_line_bytes: int, seen: Callable[[int], None] = lambda _: None
     ) -> Iterator[Batch]:
         """The lines, as they arrive; memory is bounded however long a line is."""
-        number, rest, skipping = 1, b"", False
+        number, rest, started, skipping = 1, b"", False, False
         for piece in self._pieces():
             seen(len(piece))
             data = rest + piece
-            if number == 1:
-                data = data.removeprefix(_BOM)
+            if not started:
+                if len(data) < len(_BOM) and _BOM.startswith(data):
+                    rest = data
+                    continue
+                data, started = data.removeprefix(_BOM), True
             lines: list[bytes | None] = [*data.split(b"\n")]
             last = lines.pop()
             if skipping and lines:
@@ -100,7 +106,8 @@ class Input:
                 yield Batch(number, kept)
                 number += len(lines)
         if rest or skipping:
-            yield Batch(number, [None if skipping else rest])
+            is_kept = not skipping and len(rest) <= max_line_bytes
+            yield Batch(number, [rest if is_kept else None])
 
     def _pieces(self) -> Iterator[bytes]:
         if self._head:

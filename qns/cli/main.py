@@ -81,7 +81,7 @@ def new_parser() -> ArgumentParser:
 def _utf8(stream: TextIO | None) -> TextIO:
     """The stream, writing UTF-8 whatever the locale; a closed one swallows what it is given."""
     if stream is None:
-        return open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open until the end
+        return open(os.devnull, "w", encoding="utf-8")  # open until the end
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     return stream

@@ -1,8 +1,8 @@
 """Problems: what is wrong with an input, and where, as people and programs read it.
 
-    subscriptions.tsv:3: Enterprise/Holder has no property 'Nmae' (did you mean Name?)
-      S3  Enterprise/Holder where Nmae = "Rossi"
-                                  ^
+subscriptions.tsv:3: Enterprise/Holder has no property 'Nmae' (did you mean Name?)
+  S3  Enterprise/Holder where Nmae = "Rossi"
+                              ^
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ class Screen:
 
     def line(self, *parts: Part) -> None:
         """One line of a result, for people."""
-        self._out.print(Text.assemble(*parts), soft_wrap=True)
+        text = Text.assemble(*parts)
+        text.rstrip()
+        self._out.print(text, soft_wrap=True)
 
     def json(self, result: object) -> None:
         """One line of a result, for programs."""
@@ -107,4 +109,10 @@ def _console(file: TextIO) -> Console:
     settings: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
     if not is_terminal or os.environ.get("NO_COLOR"):
         settings["color_system"] = None
-    return Console(file=file, force_terminal=is_terminal, **settings)
+    return _Console(file=file, force_terminal=is_terminal, **settings)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves it to `main`, instead of ending the process on the spot."""
+        raise BrokenPipeError

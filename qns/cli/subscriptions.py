@@ -55,8 +55,8 @@ class SubscriptionReader:
                 self._read_line(source.name, number, line)
 
     def _read_list(self, source: Input) -> None:
+        data = source.read(MAX_SUBSCRIPTION_BYTES)
         try:
-            data = source.read(MAX_SUBSCRIPTION_BYTES)
             self.found.update(read_subscriptions(data, self.schema))
         except QnsError as problem:
             self._refuse(Problem.of(problem, source.name))
@@ -72,9 +72,9 @@ class SubscriptionReader:
             if not text.strip() or (text.startswith("#") and not tab):
                 return
             self._check_id(id, tab)
+            self._lines[id] = number
             offset = len(id) + 1
             self.found[id] = read_any_spelling(written, self.schema)
-            self._lines[id] = number
         except QnsError as problem:
             self._refuse(Problem.of(problem, file, line=number, text=text, offset=offset))
 

@@ -30,7 +30,7 @@ from tests.strategies import ALL_TYPES, ORGANISATIONS, subscriptions
 def relatives(
     draw: st.DrawFn, family: st.SearchStrategy[Subscription]
 ) -> tuple[Subscription, Subscription]:
-    """Two subscriptions that often differ in little: nearly half of the pairs are in containment."""
+    """Two subscriptions that often differ in little: nearly half are in containment."""
     a, b = draw(family), draw(family)
     if draw(st.booleans()):
         shared = draw(st.sets(st.sampled_from(sorted(a.constraints)))) if a.constraints else ()

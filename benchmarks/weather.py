@@ -1,0 +1,58 @@
+"""Weather-like subscriptions: coarse one-sided thresholds, one equality, so much containment.
+
+"Tell me when it is hotter than 30 degrees in this town and the reading's accuracy is at least 0.8":
+people choose round numbers and care about the same places, so many subscriptions lie inside one
+another and some are the same. The merge set shrinks to a few per cent as they grow in number. Every
+choice is seeded.
+"""
+
+from __future__ import annotations
+
+import random
+
+from benchmarks.workload import Zipf
+from qns.cbr.domains import DECIMAL, QUALITY
+from qns.cbr.intervals import Intervals
+from qns.cbr.region import Region
+from qns.cbr.strings import Strings
+from qns.cbr.subscription import Subscription, ValueSet
+
+CLASSES = ["Station", "Buoy", "Airport", "Satellite"]
+THRESHOLDS = {  # lowest, step, how many; ranked by how popular they are
+    "Temperature": (-10, 5, 11),
+    "Wind": (20, 10, 12),
+    "Rain": (5, 5, 20),
+    "Pressure": (960, 5, 16),
+}
+PLACES = 2_000
+PLACED = 0.98  # how many name a place; the others cover much of what these ask for
+DIMENSIONS = ["accuracy", "currency"]
+ORGANISATIONS = [f"Agency{number}" for number in range(5)]
+
+_CLASS, _PLACE = Zipf(len(CLASSES)), Zipf(PLACES)
+_STEP = {name: Zipf(count) for name, (_, _, count) in THRESHOLDS.items()}
+
+
+def subscription(rng: random.Random) -> Subscription:
+    path = CLASSES[_CLASS.draw(rng)]
+    constraints: dict[str, ValueSet] = {}
+    if rng.random() < PLACED:
+        constraints[f"{path}.Place"] = Strings.of([f"Place{_PLACE.draw(rng)}"])
+    for name in rng.sample(list(THRESHOLDS), rng.randint(2, 3)):
+        lowest, step, _ = THRESHOLDS[name]
+        threshold = int(DECIMAL.key(float(lowest + step * _STEP[name].draw(rng))))
+        below = name == "Pressure"  # a storm is low pressure, and high everything else
+        span = (DECIMAL.lo, threshold) if below else (threshold, DECIMAL.hi)
+        constraints[f"{path}.{name}"] = Intervals.of([span])
+    if rng.random() < 0.4:
+        name = rng.choice(list(THRESHOLDS))
+        least = int(QUALITY.key(rng.randint(10, 19) / 20))
+        region = Region.of(Intervals.of([(least, QUALITY.hi)]))
+        constraints[f"{path}.{name}.{rng.choice(DIMENSIONS)}"] = region
+    sources = frozenset(rng.sample(ORGANISATIONS, 2)) if rng.random() < 0.3 else None
+    return Subscription(frozenset((path,)), sources, constraints, path, True)
+
+
+def subscriptions(n: int, seed: int = 1) -> dict[int, Subscription]:
+    rng = random.Random(seed)
+    return {number: subscription(rng) for number in range(n)}

@@ -1,0 +1,87 @@
+"""The benchmarks measure what they say: the workload is what it claims, all engines agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import orjson
+import pytest
+
+from benchmarks import bench_matching, bench_merging, machine, report, weather, workload
+from benchmarks.engines import FAMILIES, Family, installed
+from qns.cbr.index import DictionaryIndex
+from qns.d2q.event_json import EventReader
+
+SUBSCRIPTIONS, EVENTS = 300, 30
+
+
+@pytest.mark.parametrize("source", [workload, weather])
+def test_the_same_seed_gives_the_same_subscriptions(source) -> None:
+    first = source.subscriptions(200, seed=7)
+    assert first == source.subscriptions(200, seed=7)
+    assert first != source.subscriptions(200, seed=8)
+
+
+def test_the_same_seed_gives_the_same_events() -> None:
+    assert workload.events(50, seed=7) == workload.events(50, seed=7)
+    assert workload.events(50, seed=7) != workload.events(50, seed=8)
+
+
+def test_an_event_matches_about_one_subscription_in_a_thousand() -> None:
+    index = DictionaryIndex(workload.subscriptions(2_000))
+    reader = EventReader(workload.SCHEMA)
+    events = workload.events(500)
+    found = sum(len(index.match(reader.from_fields(event))) for event in events)
+    assert 0.0005 < found / len(events) / len(index) < 0.002
+
+
+@pytest.mark.parametrize("family", installed(), ids=lambda family: family.module)
+def test_every_engine_that_is_installed_agrees_with_the_oracle(family: Family) -> None:
+    subscriptions = workload.subscriptions(SUBSCRIPTIONS)
+    lines = [orjson.dumps(event) for event in workload.events(EVENTS)]
+    truth = bench_matching.right_answers(subscriptions, lines, oracle_s=60)
+    assert any(truth)
+    for engine in family.build(subscriptions).values():
+        assert bench_matching.answers_of(engine, lines) == truth
+
+
+def test_engines_of_the_core_are_always_there() -> None:
+    assert {"brute_force", "dictionary_index"} <= {family.module for family in installed()}
+    names = [name for family in FAMILIES for name in family.names]
+    assert len(names) == len(set(names))
+
+
+def test_a_wrong_answer_stops_the_benchmark() -> None:
+    bench_matching.check("some engine", 10, [[1], [2]], [[1]])
+    with pytest.raises(AssertionError, match="some engine answers event 1"):
+        bench_matching.check("some engine", 10, [[1], [2]], [[1], [2, 3]])
+
+
+@pytest.mark.parametrize("source", [workload, weather])
+def test_the_covering_order_keeps_its_merge_set_beside_the_linear_scan(source) -> None:
+    row = bench_merging.one_size(source.subscriptions(400), quick=True)
+    assert row["subscribe"]["ratio_scan"] > 0
+    assert not row["recompute_sampled"]  # so it was compared with the oracle's
+    assert "merge set" in bench_merging.text({"repeats": 3, "rows": [{"workload": "some", **row}]})
+
+
+def test_a_subject_measured_again_leaves_the_others_in_the_raw_file(tmp_path: Path) -> None:
+    facts = machine.describe()
+    report.write(tmp_path, "zones", "# Zones", [1], facts, quick=False)
+    report.write(tmp_path, "merging", "# Merging", [2], facts, quick=True)
+    report.write(tmp_path, "zones", "# Zones", [3], facts, quick=True)
+    raw = json.loads((tmp_path / report.RAW).read_text(encoding="utf-8"))
+    assert {subject: part["results"] for subject, part in raw.items()} == {
+        "zones": [3],
+        "merging": [2],
+    }
+    assert facts["CPU"] in (tmp_path / "zones.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0"), (12_345, "12,300"), (123.4, "123"), (45.12, "45.1"), (0.0123, "0.0123")],
+)
+def test_a_figure_has_three_digits(value: float, shown: str) -> None:
+    assert report.figure(value) == shown
