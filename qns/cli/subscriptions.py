@@ -56,10 +56,14 @@ class SubscriptionReader:
 
     def _read_list(self, source: Input) -> None:
         data = source.read(MAX_SUBSCRIPTION_BYTES)
-        try:
-            self.found.update(read_subscriptions(data, self.schema))
-        except QnsError as problem:
+
+        def refuse(problem: QnsError) -> None:
             self._refuse(Problem.of(problem, source.name))
+
+        try:
+            self.found.update(read_subscriptions(data, self.schema, refuse=refuse))
+        except QnsError as problem:
+            refuse(problem)
 
     def _read_line(self, file: str, number: int, line: bytes | None) -> None:
         text, offset = "", 0

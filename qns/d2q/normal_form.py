@@ -17,7 +17,7 @@ from qns.cbr.strings import EVERY_STRING, Strings
 from qns.cbr.subscription import Subscription, ValueSet
 from qns.d2q.lexical import read_value
 from qns.d2q.schema import Attribute, Schema
-from qns.d2q.terms import MAX_TERMS, Mark, Member, Operator, Statement, Term, Written
+from qns.d2q.terms import MAX_TERMS, SIGNS, Mark, Member, Operator, Statement, Term, Written
 from qns.errors import LimitExceeded, QnsError, Unsatisfiable, ValueRefused, shorten
 
 _PATTERNS = {Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS}
@@ -233,17 +233,18 @@ def _refuse_empty(term: Term, attribute: Attribute) -> None:
 
 def _operator_refused(term: Term, attribute: Attribute, what: str = "") -> QnsError:
     domain = attribute.domain
-    allowed = ["=", "!="]
+    allowed = {Operator.EQUALS, Operator.DIFFERS}
     if domain is STRING:
-        allowed += ["in", "starts with", "ends with", "contains"]
+        allowed |= _PATTERNS | {Operator.IN}
     elif domain is not BOOLEAN:
-        allowed += ["<", "<=", ">", ">=", "between", "in"]
+        allowed |= _ORDER | {Operator.IN}
     if domain is QUALITY:
-        allowed += ["falls below", "rises above", "changes by"]
-    name = what or f"the operator {term.operator.name.lower().replace('_', ' ')}"
+        allowed |= _TRANSITIONS
+    signs = [sign for operator, sign in SIGNS.items() if operator in allowed]
+    name = what or f"the operator {SIGNS[term.operator]}"
     return ValueRefused(
         f"{attribute.name} is of type {domain.name}: {name} does not apply",
-        remedy=f"use {', '.join(allowed)} or exists",
+        remedy=f"use {', '.join(signs)} or exists",
     )
 
 

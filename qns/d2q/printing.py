@@ -15,23 +15,9 @@ from qns.cbr.subscription import Subscription
 from qns.d2q.description import describe
 from qns.d2q.language import parser
 from qns.d2q.schema import Schema
-from qns.d2q.terms import Member, Operator, Statement, Term, Written
+from qns.d2q.terms import SIGNS, Member, Operator, Statement, Term, Written
 
-_READABLE = {
-    Operator.EQUALS: "=",
-    Operator.DIFFERS: "!=",
-    Operator.BELOW: "<",
-    Operator.AT_MOST: "<=",
-    Operator.ABOVE: ">",
-    Operator.AT_LEAST: ">=",
-    Operator.STARTS_WITH: "starts with",
-    Operator.ENDS_WITH: "ends with",
-    Operator.CONTAINS: "contains",
-    Operator.FALLS_BELOW: "falls below",
-    Operator.RISES_ABOVE: "rises above",
-    Operator.CHANGES_BY: "changes by",
-}
-_THESIS = _READABLE | {Operator.DIFFERS: "≠", Operator.AT_MOST: "≤", Operator.AT_LEAST: "≥"}
+_THESIS = SIGNS | {Operator.DIFFERS: "≠", Operator.AT_MOST: "≤", Operator.AT_LEAST: "≥"}
 _Signs = dict[Operator, str]
 
 
@@ -42,7 +28,7 @@ def write_readable(subscription: Subscription, schema: Schema) -> str:
     if statement.sources is not None:
         text += f" from {_organisations(statement.sources)}"
     if statement.terms:
-        text += f" where {_conditions(statement.terms, _READABLE)}"
+        text += f" where {_conditions(statement.terms, SIGNS)}"
     return text
 
 

@@ -6,7 +6,7 @@ whatever the other spellings accept and refuse, this one does too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from lxml import etree
@@ -69,9 +69,16 @@ def read_subscription(
 
 
 def read_subscriptions(
-    data: bytes | str, schema: Schema, *, max_bytes: int = MAX_SUBSCRIPTION_BYTES
+    data: bytes | str,
+    schema: Schema,
+    *,
+    max_bytes: int = MAX_SUBSCRIPTION_BYTES,
+    refuse: Callable[[QnsError], None] | None = None,
 ) -> list[tuple[str, Subscription]]:
-    """The subscriptions of a list, in order, each with its id."""
+    """The subscriptions of a list, in order, each with its id.
+
+    The first that is wrong raises; with `refuse`, each that is wrong is told there instead.
+    """
     root = read_root(data, "subscriptions", "subscription", max_bytes=max_bytes)
     found: dict[str, Subscription] = {}
     for element in root:
@@ -79,9 +86,12 @@ def read_subscriptions(
             identifier = checked_name("a subscription's id", element.get("id", ""))
             if identifier in found:
                 raise DuplicateId(f"the id {shorten(identifier)} is given twice")
+            found[identifier] = _read(element, schema)
         except QnsError as problem:
-            raise problem.at_mark(line_of(element), None) from None
-        found[identifier] = _read(element, schema)
+            problem.at_mark(line_of(element), None)
+            if refuse is None:
+                raise
+            refuse(problem)
     return list(found.items())
 
 

@@ -36,6 +36,26 @@ class Operator(Enum):
     CHANGES_BY = "changesBy"
 
 
+SIGNS: Final = {
+    Operator.EQUALS: "=",
+    Operator.DIFFERS: "!=",
+    Operator.BELOW: "<",
+    Operator.AT_MOST: "<=",
+    Operator.ABOVE: ">",
+    Operator.AT_LEAST: ">=",
+    Operator.BETWEEN: "between",
+    Operator.IN: "in",
+    Operator.STARTS_WITH: "starts with",
+    Operator.ENDS_WITH: "ends with",
+    Operator.CONTAINS: "contains",
+    Operator.EXISTS: "exists",
+    Operator.FALLS_BELOW: "falls below",
+    Operator.RISES_ABOVE: "rises above",
+    Operator.CHANGES_BY: "changes by",
+}
+"""How each operator is written in the readable spelling."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """Where something was written, counted from 1; XML knows no columns."""

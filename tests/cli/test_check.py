@@ -142,15 +142,19 @@ def test_what_is_wrong_is_told_without_a_stack_trace(
     assert "Traceback" not in outcome.out + outcome.err
 
 
-def test_only_the_first_error_of_an_xml_file_is_told_and_nothing_in_it_counts_as_fine(
-    cli: Cli, file: Write
-) -> None:
+def test_every_wrong_subscription_of_an_xml_list_is_told(cli: Cli, file: Write) -> None:
     good = write_subscriptions([("a", HOLDER)], AGENCIES).decode()
-    bad = '<subscription id="b" class="Firm"/>\n<subscription id="c" class="Frim"/>'
+    bad = (
+        '<subscription id="b" class="Firm"/>\n<subscription id="a" class="Enterprise"/>\n'
+        '<subscription id="c" class="Enterprise"><constraint attribute="Cod" operator="exists"/>'
+        "</subscription>"
+    )
     path = file("s.xml", good.replace("</subscriptions>", f"{bad}\n</subscriptions>"))
     outcome = cli("check", "agencies", path)
-    assert outcome.out.count("unknown class") == 1
-    assert outcome.out.endswith("1 error; fine: nothing\n")
+    assert outcome.status == 1
+    for told in ("unknown class 'Firm'", "the id 'a' is given twice", "no property 'Cod'"):
+        assert told in outcome.out
+    assert outcome.out.endswith("3 errors; fine: 1 subscription\n")
 
 
 def test_long_expressions_and_strings_are_refused_in_bounded_words(cli: Cli, file: Write) -> None:

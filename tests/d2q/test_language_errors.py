@@ -137,7 +137,7 @@ def test_what_does_not_parse_is_shown(text: str, column: int, message: str) -> N
         ("Report/Wind where Speed = '5'", ValueRefused, 27, "(write it without quotes)"),
         ("Report/Wind where Speed.accuracy > 2", ValueRefused, 36, "outside [0, 1]"),
         ("Report where Station = Rome", ValueRefused, 24, 'not quoted (write "Rome")'),
-        ("Report where Station < 'a'", ValueRefused, 14, "the operator below does not apply"),
+        ("Report where Station < 'a'", ValueRefused, 14, "the operator < does not apply"),
         ("Report where Observed > 2024-01-31T12:00:00", ValueRefused, 25, "has no zone"),
         ("Report where Observed > 2024-13-31T12:00:00Z", ValueRefused, 25, "month must be"),
         ("Report where Station = 'a\x00'", ValueRefused, 24, "character U+0000 in a string"),
