@@ -36,7 +36,7 @@ class Plan:
     oracle_s: float  # how long the oracle may take to say what is right
 
 
-FULL = Plan((1_000, 10_000, 100_000, 1_000_000), 4096, 5, 0.5, 2.0, 20.0, 4.0)
+FULL = Plan((1_000, 10_000, 100_000, 1_000_000), 4096, 5, 0.5, 1.5, 20.0, 4.0)
 QUICK = Plan((1_000, 10_000, 100_000), 1024, 3, 0.08, 0.15, 1.5, 0.4)
 FEWEST = 4
 

@@ -69,7 +69,7 @@ class Family:
 
 NUMPY = "numpy scan"
 COMPILED_ONE = "compiled, one at a time"
-COMPILED_BATCH = "compiled, batches"
+COMPILED_BATCH = "compiled, batches of 256"
 COMPILED_HANDLES = "compiled, handles only"
 COMPILED_ENCODED = "compiled, encoded events"
 DICTIONARY = "dictionary"
