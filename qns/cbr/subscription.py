@@ -71,10 +71,21 @@ class Subscription:
             return False
         if self.sources is not None and event.source not in self.sources:
             return False
-        return all(
-            constraint_holds(event, attribute, values)
-            for attribute, values in self.constraints.items()
-        )
+        return self.failing_attribute(event) is None
+
+    def failing_attribute(self, event: Event) -> str | None:
+        """The first attribute whose constraint the event does not satisfy, if there is one."""
+        values, previous = event.values, event.previous
+        for attribute, wanted in self.constraints.items():
+            key = values.get(attribute)
+            if key is None:
+                return attribute
+            if isinstance(wanted, Region):
+                if not wanted.holds(key, previous.get(attribute)):
+                    return attribute
+            elif not wanted.holds(key):
+                return attribute
+        return None
 
     def contains(self, other: Subscription) -> bool:
         """Semantics §5: every event that matches `other` matches this one."""
@@ -99,12 +110,3 @@ class Subscription:
         if not scope:
             return None
         return replace(self, scope=scope, sources=None)
-
-
-def constraint_holds(event: Event, attribute: str, values: ValueSet) -> bool:
-    key = event.values.get(attribute)
-    if key is None:
-        return False
-    if isinstance(values, Region):
-        return values.holds(key, event.previous.get(attribute))
-    return values.holds(key)

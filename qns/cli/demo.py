@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from qns.cbr.covering import Delta
 from qns.cbr.event import Event
-from qns.cbr.subscription import Subscription, constraint_holds
+from qns.cbr.subscription import Subscription
 from qns.cbr.witness import witness
 from qns.cli.options import Commands, new_command
 from qns.cli.screen import Part, Screen
@@ -170,9 +170,9 @@ class _Demo:
         name = self.names[subscription]
         if subscription.sources is not None and event.source not in subscription.sources:
             return f"{name} does not listen to {event.source}"
-        for attribute, values in subscription.constraints.items():
-            if not constraint_holds(event, attribute, values):
-                return f"{name} asks for another {spelled(AGENCIES, event.data_class, attribute)}"
+        attribute = subscription.failing_attribute(event)
+        if attribute is not None:
+            return f"{name} asks for another {spelled(AGENCIES, event.data_class, attribute)}"
         return f"{name} is about another class"
 
     def _heading(self, text: str) -> None:

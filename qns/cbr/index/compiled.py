@@ -117,7 +117,11 @@ class CompiledIndex(Generic[Id]):
 
     def match(self, event: Event) -> list[Id]:
         """The ids of all subscriptions that the event matches, in no particular order."""
-        return self.match_all((event,))[0]
+        handles, _ = self.match_handles((event,))
+        if self._residuals and len(handles) and handles.min() < 0:
+            return self._settle(event, handles.tolist())
+        ids: list[Id] = self._ids[handles].tolist()
+        return ids
 
     def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
         """`match` for each event, in one call of the compiled loop."""
@@ -128,8 +132,6 @@ class CompiledIndex(Generic[Id]):
                 for event, start, end in zip(events, [0, *ends], ends, strict=False)
             ]
         ids = self._ids[handles].tolist()
-        if len(ends) == 1:
-            return [ids]
         return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def match_handles(self, events: Sequence[Event]) -> tuple[Any, list[int]]:

@@ -1,27 +1,29 @@
 """The dictionary index: the matching index in plain Python, for where numba is not installed.
 
-A subscription that lists the values of some attribute is filed under each of them, the attribute
-with the fewest listed values first; any other is filed under its scope alone. An event looks under
-its own values and asks each subscription that it finds there.
+A subscription is filed under the values that it lists for one attribute, or under a quality
+dimension that it needs, or else under an attribute that it needs; of several such places, where the
+fewest others are. An event looks under its own values and attributes, and asks each subscription
+that it finds there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from qns.cbr.domains import Key
 from qns.cbr.event import Event
 from qns.cbr.intervals import Intervals
+from qns.cbr.region import Region
 from qns.cbr.strings import Strings
 from qns.cbr.subscription import Subscription, ValueSet
 from qns.errors import DuplicateId, NameNotKnown
 
 Id = TypeVar("Id", bound=Hashable)
 
-MAX_LISTED = 64
+MAX_LISTED = 16
 
-_Place = tuple[str, str, Key]  # class, attribute, value; ("", "") for none
+_Place = tuple[str, str, Key | None]  # class, attribute, value; None for any value
 
 
 class DictionaryIndex(Generic[Id]):
@@ -30,6 +32,7 @@ class DictionaryIndex(Generic[Id]):
     def __init__(self, subscriptions: Mapping[Id, Subscription] | None = None) -> None:
         self._subscriptions: dict[Id, Subscription] = {}
         self._filed: dict[_Place, dict[Id, Subscription]] = {}
+        self._places: dict[Id, list[_Place]] = {}
         if subscriptions:
             self.insert_all(subscriptions.items())
 
@@ -40,16 +43,14 @@ class DictionaryIndex(Generic[Id]):
         return id in self._subscriptions
 
     def __getitem__(self, id: Id) -> Subscription:
-        subscription = self._subscriptions.get(id)
-        if subscription is None:
-            raise NameNotKnown("subscription", str(id), ())
-        return subscription
+        return self._subscriptions[self._known(id)]
 
     def insert(self, id: Id, subscription: Subscription) -> None:
         if id in self._subscriptions:
             raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
         self._subscriptions[id] = subscription
-        for place in _places(subscription):
+        self._places[id] = min(_choices(subscription), key=self._crowd)
+        for place in self._places[id]:
             self._filed.setdefault(place, {})[id] = subscription
 
     def insert_all(self, items: Iterable[tuple[Id, Subscription]]) -> None:
@@ -63,40 +64,50 @@ class DictionaryIndex(Generic[Id]):
             self.insert(id, subscription)
 
     def delete(self, id: Id) -> None:
-        for place in _places(self[id]):
+        del self._subscriptions[self._known(id)]
+        for place in self._places.pop(id):
             drawer = self._filed[place]
             del drawer[id]
             if not drawer:
                 del self._filed[place]
-        del self._subscriptions[id]
 
     def match(self, event: Event) -> list[Id]:
         """The ids of all subscriptions that the event matches, in no particular order."""
         path = event.data_class
-        found = [
+        places: list[_Place] = [(path, "", None)]
+        for attribute, key in event.values.items():
+            places += [(path, attribute, key), (path, attribute, None)]
+        return [
             id
-            for id, subscription in self._filed.get((path, "", ""), {}).items()
+            for place in places
+            if place in self._filed
+            for id, subscription in self._filed[place].items()
             if subscription.matches(event)
         ]
-        for attribute, key in event.values.items():
-            for id, subscription in self._filed.get((path, attribute, key), {}).items():
-                if subscription.matches(event):
-                    found.append(id)
-        return found
 
     def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
         return [self.match(event) for event in events]
 
+    def _crowd(self, places: list[_Place]) -> int:
+        return max(len(self._filed.get(place, ())) for place in places)
 
-def _places(subscription: Subscription) -> list[_Place]:
-    best: tuple[str, list[Key]] | None = None
-    for attribute, values in subscription.constraints.items():
-        keys = _listed(values)
-        if keys is not None and (best is None or len(keys) < len(best[1])):
-            best = attribute, keys
-    if best is None:
-        return [(path, "", "") for path in subscription.scope]
-    return [(path, best[0], key) for path in subscription.scope for key in best[1]]
+    def _known(self, id: Id) -> Id:
+        if id not in self._subscriptions:
+            raise NameNotKnown("subscription", str(id), ())
+        return id
+
+
+def _choices(subscription: Subscription) -> Iterator[list[_Place]]:
+    """The ways to file a subscription: each some places, of which an event sees at most one."""
+    attributes = subscription.constraints.items()
+    choices = [(name, keys) for name, values in attributes if (keys := _listed(values)) is not None]
+    needed = [name for name, values in attributes if isinstance(values, Region)]
+    if not choices and not needed:  # data is nearly always there: to need it tells little
+        needed = [*subscription.constraints, ""][:1]
+    for name, keys in choices:
+        yield [(path, name, key) for path in subscription.scope for key in keys]
+    for name in needed:
+        yield [(path, name, None) for path in subscription.scope]
 
 
 def _listed(values: ValueSet) -> list[Key] | None:
