@@ -47,9 +47,10 @@ NO_CHANGE = Delta()
 @dataclass(slots=True, eq=False)
 class _Node(Generic[Id]):
     subscription: Subscription
-    ids: set[Id] = field(default_factory=set)
+    # Dictionaries as sets that keep their order, so that the same history gives the same forest.
+    ids: dict[Id, None] = field(default_factory=dict)
     parent: _Node[Id] | None = None
-    children: set[_Node[Id]] = field(default_factory=set)
+    children: dict[_Node[Id], None] = field(default_factory=dict)
 
 
 class CoveringOrder(Generic[Id]):
@@ -92,19 +93,19 @@ class CoveringOrder(Generic[Id]):
         if node is None:
             node = self._nodes[subscription] = _Node(subscription)
             delta = self._place(node)
-        node.ids.add(id)
+        node.ids[id] = None
         self._by_id[id] = node
         return delta
 
     def unsubscribe(self, id: Id) -> Delta:
         node = self._node(id)
         del self._by_id[id]
-        node.ids.discard(id)
+        del node.ids[id]
         if node.ids:
             return NO_CHANGE
         del self._nodes[node.subscription]
         if node.parent is not None:
-            node.parent.children.discard(node)
+            del node.parent.children[node]
             for child in node.children:  # a parent contains its grandchildren too
                 child.parent = node.parent
             node.parent.children |= node.children
@@ -123,13 +124,13 @@ class CoveringOrder(Generic[Id]):
         cover = self._roots.any_cover(subscription)
         if cover is not None:
             node.parent = self._nodes[cover]
-            node.parent.children.add(node)
+            node.parent.children[node] = None
             return NO_CHANGE
         covered = self._roots.all_covered(subscription)
         for root in covered:
             self._roots.remove(root)
             self._nodes[root].parent = node
-            node.children.add(self._nodes[root])
+            node.children[self._nodes[root]] = None
         self._roots.add(subscription)
         return Delta(frozenset((subscription,)), frozenset(covered))
 

@@ -24,7 +24,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from qns.errors import LimitExceeded, ValueRefused, shorten
+from qns.errors import LimitExceeded, ValueRefused, show
 
 Key = int | str
 Value = str | int | float | bool | date | datetime
@@ -36,6 +36,7 @@ _INTEGER_BOUND = 2**53
 _COEFFICIENT_FIRST = 10**14  # smallest coefficient of 15 digits
 _PER_EXPONENT = 9 * 10**14  # how many coefficients of 15 digits there are
 _EXPONENT_BOUND = 290  # of the leading digit; keeps every such decimal a normal double
+_SMALLEST, _TOO_LARGE = 1e-290, 1e291
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -73,7 +74,7 @@ def decimal_key(value: float) -> int:
     mantissa, _, exponent_text = text.lstrip("-").partition("e")
     exponent = int(exponent_text)
     if abs(exponent) > _EXPONENT_BOUND:
-        raise ValueError(f"magnitude outside 1e-{_EXPONENT_BOUND} … 1e{_EXPONENT_BOUND}")
+        raise ValueError("magnitude out of range")
     coefficient = int(mantissa[0] + mantissa[2:])
     key = (exponent + _EXPONENT_BOUND) * _PER_EXPONENT + coefficient - _COEFFICIENT_FIRST + 1
     return key if value > 0 else -key
@@ -118,15 +119,15 @@ def _decimal_key(value: object) -> int:
         except ValueError:
             pass  # the long way says what is wrong
     number = _number(value, "a decimal")
+    if value and not _SMALLEST <= abs(number) < _TOO_LARGE:
+        raise ValueRefused(
+            f"decimal {show(value)} is out of range",
+            remedy="give 0, or a magnitude from 1e-290 to below 1e291",
+        )
     try:
         return decimal_key(number)
-    except ValueError as problem:
-        raise ValueRefused(
-            f"decimal {value!s:.40} has {problem}"
-            if "digits" in str(problem)
-            else f"decimal {value!s:.40} out of range: {problem}",
-            remedy="decimals have at most 15 significant digits",
-        ) from None
+    except ValueError:
+        raise _too_many_digits(value) from None
 
 
 def _quality_key(value: object) -> int:
@@ -135,7 +136,7 @@ def _quality_key(value: object) -> int:
     number = _number(value, "a quality value")
     if not 0.0 <= number <= 1.0:
         raise ValueRefused(
-            f"quality value {value!s:.40} is outside [0, 1]", remedy="give a number from 0 to 1"
+            f"quality value {show(value)} is outside [0, 1]", remedy="give a number from 0 to 1"
         )
     return int(number * QUALITY_ONE + 0.5)
 
@@ -171,25 +172,32 @@ def _number(value: object, wanted: str) -> float:
     elif type(value) is int or type(value) is Decimal:
         try:
             number = float(value)
-        except (OverflowError, ValueError):
+        except (OverflowError, ValueError):  # too large, or a signalling NaN
             number = math.inf
-        if type(value) is int and number != value:
-            raise ValueRefused(f"number {value!s:.40} is not exact", remedy="at most 15 digits")
-        if type(value) is Decimal and len(value.normalize().as_tuple().digits) > 15:
-            raise ValueRefused(
-                f"decimal {value!s:.40} has more than 15 significant digits",
-                remedy="decimals have at most 15 significant digits",
-            )
     else:
         raise _wrong_type(value, wanted)
     if not math.isfinite(number):
-        raise ValueRefused(f"{value!s:.40} is not a finite number", remedy=f"give {wanted}")
+        raise ValueRefused(f"{show(value)} is not a finite number", remedy=f"give {wanted}")
+    if type(value) is int and number != value:
+        raise ValueRefused(f"number {show(value)} is not exact", remedy="at most 15 digits")
+    if type(value) is Decimal and _significant_digits(value) > 15:
+        raise _too_many_digits(value)
     return number
 
 
+def _significant_digits(number: Decimal) -> int:
+    return len("".join(map(str, number.as_tuple().digits)).strip("0"))
+
+
+def _too_many_digits(value: object) -> ValueRefused:
+    return ValueRefused(
+        f"decimal {show(value)} has more than 15 significant digits",
+        remedy="decimals have at most 15 significant digits",
+    )
+
+
 def _wrong_type(value: object, wanted: str) -> ValueRefused:
-    shown = shorten(value) if isinstance(value, str) else f"{value!r:.60}"
-    return ValueRefused(f"{shown} is not {wanted}", remedy=f"give {wanted}")
+    return ValueRefused(f"{show(value)} is not {wanted}", remedy=f"give {wanted}")
 
 
 def _unsendable(text: str) -> str:

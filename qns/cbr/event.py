@@ -25,3 +25,7 @@ class Event(NamedTuple):  # a tuple, because one is made for every line that is 
     """When it was published: microseconds since 1970 in UTC."""
     available_s: float = 0
     """Δ of semantics §8: seconds owed to late subscribers; 0 none, infinity for ever."""
+
+    def __reduce__(self) -> tuple[object, ...]:  # a read-only mapping cannot be pickled
+        plain = self._replace(values=dict(self.values), previous=dict(self.previous))
+        return Event, tuple(plain)

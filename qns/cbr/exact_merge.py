@@ -7,9 +7,9 @@ the elements that it shared attributes with are merged anew, so that leaving und
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from qns.cbr.covering import NO_CHANGE, CoveringOrder, Delta
 from qns.cbr.intervals import Intervals
@@ -18,7 +18,11 @@ from qns.cbr.strings import Strings
 from qns.cbr.subscription import Subscription, ValueSet
 
 MAX_TERMS: Final = 1_000
-"""A value set of more terms than this is not grown further."""
+MAX_SOURCES: Final = 1_000
+MAX_CHARACTERS: Final = 20_000
+"""An element is not grown past any of these: it has to be written down and read again."""
+
+_NEIGHBOURS = 32  # with how many others a set is tried, where a union may fail
 
 _Family = tuple[frozenset[str], tuple[str, ...]]  # only elements of one family can be merged
 
@@ -65,46 +69,127 @@ class ExactMerge:
 
 
 def merge_exactly(family: Iterable[Subscription]) -> set[Subscription]:
-    """Elements of the same scope and attributes, merged until no two can be."""
+    """Elements of the same scope and attributes, merged along each attribute until none can be."""
     elements = set(family)
     attributes = next((tuple(each.constraints) for each in elements), ())
     while True:
         size = len(elements)
         for attribute in attributes:
-            elements = _merge_along(
-                elements,
-                lambda each, name=attribute: _all_but(each, name),  # type: ignore[misc]
-                lambda a, b, name=attribute: _with_union(a, b, name),  # type: ignore[misc]
-            )
-        elements = _merge_along(elements, _all_but_sources, _with_both_sources)
+            elements = set(_merged_along(elements, attribute))
+        elements = set(_merged_sources(elements))
         if len(elements) == size:
             return elements
 
 
-def _merge_along(
-    elements: set[Subscription],
-    alike: Callable[[Subscription], Hashable],
-    joined: Callable[[Subscription, Subscription], Subscription | None],
-) -> set[Subscription]:
-    groups: dict[Hashable, list[Subscription]] = {}
-    for element in elements:
-        groups.setdefault(alike(element), []).append(element)
-    result: set[Subscription] = set()
-    for group in groups.values():
+def _merged_along(elements: set[Subscription], attribute: str) -> Iterator[Subscription]:
+    for group in _alike(elements, lambda each: _all_but(each, attribute)):
         if len(group) == 1:
-            result.add(group[0])
+            yield group[0]
             continue
-        kept: list[Subscription] = []
-        for element in sorted(group, key=_stable_order):
-            for place, other in enumerate(kept):
-                union = joined(other, element)
-                if union is not None:
-                    kept[place] = union
-                    break
-            else:
-                kept.append(element)
-        result.update(kept)
-    return result
+
+        def grown(values: ValueSet, like: Subscription = group[0]) -> Subscription:
+            return replace(like, constraints={**like.constraints, attribute: values}, text="")
+
+        known = {each.constraints[attribute]: each for each in group}
+        for union in _unions(sorted(known, key=_stable_text), lambda values: _fits(grown(values))):
+            yield known.get(union) or grown(union)
+
+
+def _merged_sources(elements: set[Subscription]) -> Iterator[Subscription]:
+    for group in _alike(elements, lambda each: tuple(each.constraints.values())):
+        given = [each.sources for each in group if each.sources is not None]
+        # A union along an attribute may be open to all sources and cover the others.
+        sources = frozenset[str]().union(*given) if len(given) == len(group) else None
+        together = replace(group[0], sources=sources, text="")
+        if len(group) > 1 and _fits(together):
+            yield together
+        else:
+            yield from group
+
+
+def _unions(values: list[ValueSet], fits: Callable[[ValueSet], bool]) -> Iterator[ValueSet]:
+    """Fewer value sets with the same union, each of which fits."""
+    intervals = [each for each in values if isinstance(each, Intervals)]
+    thresholds = [each.new for each in values if isinstance(each, Region) and not each.previous]
+    lists = [each for each in values if isinstance(each, Strings) and each.listed is not None]
+    rest = [
+        each
+        for each in values
+        if (isinstance(each, Region) and each.previous)
+        or (isinstance(each, Strings) and each.listed is None)
+    ]
+    kept: list[ValueSet] = []
+    kept += _joined(intervals, _all_intervals, fits)
+    kept += _joined(thresholds, lambda some: Region.of(_all_intervals(some)), fits)
+    kept += _joined(lists, _all_listed, fits)
+    for each in rest:
+        for place in range(max(0, len(kept) - _NEIGHBOURS), len(kept)):
+            union = _union(kept[place], each)
+            if union is not None and fits(union):
+                kept[place] = union
+                break
+        else:
+            kept.append(each)
+    yield from kept
+
+
+_Part = TypeVar("_Part", Intervals, Strings)
+
+
+def _joined(
+    parts: list[_Part],
+    join: Callable[[list[_Part]], ValueSet],
+    fits: Callable[[ValueSet], bool],
+) -> list[ValueSet]:
+    """The union of all parts if it fits, otherwise the unions of either half."""
+    if not parts:
+        return []
+    union = join(parts)
+    if len(parts) == 1 or fits(union):
+        return [union]
+    half = len(parts) // 2
+    return _joined(parts[:half], join, fits) + _joined(parts[half:], join, fits)
+
+
+def _all_intervals(parts: list[Intervals]) -> Intervals:
+    return Intervals.of(span for part in parts for span in part.spans)
+
+
+def _all_listed(parts: list[Strings]) -> Strings:
+    return Strings.of(text for part in parts for text in part.listed or ())
+
+
+def _union(a: ValueSet, b: ValueSet) -> ValueSet | None:
+    if isinstance(a, Region) and isinstance(b, Region):
+        return a.union(b)
+    assert isinstance(a, Strings)
+    assert isinstance(b, Strings)
+    return a.union(b)
+
+
+def _fits(element: Subscription) -> bool:
+    sources = element.sources or ()
+    texts = [
+        text
+        for values in element.constraints.values()
+        if isinstance(values, Strings)
+        for text in (*(values.listed or values.excluded), values.prefix, values.suffix)
+    ]
+    return (
+        sum(values.terms for values in element.constraints.values()) <= MAX_TERMS
+        and len(sources) <= MAX_SOURCES
+        and sum(map(len, texts)) + sum(map(len, sources)) <= MAX_CHARACTERS
+    )
+
+
+def _alike(
+    elements: set[Subscription], kind: Callable[[Subscription], Hashable]
+) -> Iterable[list[Subscription]]:
+    groups: dict[Hashable, list[Subscription]] = {}
+    # Those of one family may be worded in two ways: `only X` and `X` where X has nothing below.
+    for element in sorted(elements, key=lambda each: (each.data_class, each.only)):
+        groups.setdefault(kind(element), []).append(element)
+    return groups.values()
 
 
 def _family(element: Subscription) -> _Family:
@@ -117,44 +202,11 @@ def _all_but(element: Subscription, attribute: str) -> Hashable:
     )
 
 
-def _all_but_sources(element: Subscription) -> Hashable:
-    return tuple(element.constraints.values())
-
-
-def _with_union(a: Subscription, b: Subscription, attribute: str) -> Subscription | None:
-    union = _union(a.constraints[attribute], b.constraints[attribute])
-    if union is None or union.terms > MAX_TERMS:
-        return None
-    return replace(a, constraints={**a.constraints, attribute: union}, text="")
-
-
-def _with_both_sources(a: Subscription, b: Subscription) -> Subscription | None:
-    if a.sources is None or b.sources is None:
-        return a if a.sources is None else b
-    return replace(a, sources=a.sources | b.sources, text="")
-
-
-def _union(a: ValueSet, b: ValueSet) -> ValueSet | None:
-    if isinstance(a, Intervals) and isinstance(b, Intervals):
-        return a.union(b)
-    if isinstance(a, Strings) and isinstance(b, Strings):
-        return a.union(b)
-    assert isinstance(a, Region)
-    assert isinstance(b, Region)
-    return a.union(b)
-
-
-def _stable_order(element: Subscription) -> tuple[object, ...]:
-    """So that the same elements merge in the same way whatever the order they came in."""
-    return (
-        sorted(element.sources or ()),
-        [_stable_text(values) for values in element.constraints.values()],
-    )
-
-
-def _stable_text(values: ValueSet) -> str:
+def _stable_text(values: ValueSet) -> tuple[int, str]:
+    """An order of value sets that is the same in every run."""
     if isinstance(values, Strings):
         listed = None if values.listed is None else sorted(values.listed)
         patterns = (values.prefix, values.suffix, sorted(values.fragments))
-        return repr((listed, patterns, sorted(values.excluded)))
-    return repr(values)
+        return 0, repr((listed, patterns, sorted(values.excluded)))
+    spans = values.spans if isinstance(values, Intervals) else values.new.spans
+    return spans[0][0], repr(values)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qns.cbr.domains import QUALITY
-from qns.cbr.intervals import Interval, Intervals
+from qns.cbr.intervals import Intervals
 
 EVERY_QUALITY = Intervals.all_of(QUALITY)
 _NOTHING = Intervals(())
@@ -164,24 +164,32 @@ def _smallest_distance(these: Intervals, those: Intervals, at_least: int) -> int
 
 def _closest_pair(these: Intervals, those: Intervals, at_least: int) -> tuple[int, int] | None:
     """The pair (this, that) with the smallest difference that is not below `at_least`."""
+    above = _closest_above(these, those, at_least)
+    below = _closest_above(those, these, at_least)
+    if below is None:
+        return above
+    if above is None or below[0] - below[1] < above[0] - above[1]:
+        return below[1], below[0]
+    return above
+
+
+def _closest_above(upper: Intervals, lower: Intervals, at_least: int) -> tuple[int, int] | None:
+    """The closest (u, l) with u in `upper`, l in `lower` and u − l not below `at_least`.
+
+    For each interval of `lower` only the first of `upper` that reaches far enough can be best,
+    and both rise together: one pass.
+    """
     best: tuple[int, int] | None = None
-    for this in these.spans:
-        for that in those.spans:
-            pairs = []
-            if (above := _lowest_above(this, that, at_least)) is not None:
-                pairs.append(above)
-            if (below := _lowest_above(that, this, at_least)) is not None:
-                pairs.append((below[1], below[0]))
-            for pair in pairs:
-                if best is None or abs(pair[0] - pair[1]) < abs(best[0] - best[1]):
-                    best = pair
+    nth = 0
+    for low, high in lower.spans:
+        while nth < len(upper.spans) and upper.spans[nth][1] < low + at_least:
+            nth += 1
+        if nth == len(upper.spans):
+            break
+        first, last = upper.spans[nth]
+        distance = max(at_least, first - high, 0)
+        if best is None or distance < best[0] - best[1]:
+            start = max(low, first - distance)
+            assert start <= min(high, last - distance)
+            best = start + distance, start
     return best
-
-
-def _lowest_above(upper: Interval, lower: Interval, at_least: int) -> tuple[int, int] | None:
-    """The closest (u, l) with u in `upper`, l in `lower` and u − l not below `at_least`."""
-    distance = max(at_least, upper[0] - lower[1], 0)
-    low = max(lower[0], upper[0] - distance)
-    if low > min(lower[1], upper[1] - distance):
-        return None
-    return low + distance, low

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _NOTHING: frozenset[str] = frozenset()
+_APART = "\uffff"  # no string value has it: XML cannot carry it
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,8 @@ class Strings:
     ) -> Strings:
         """Every string with these patterns but for the excluded ones, in normal form."""
         pieces = frozenset(fragments)
-        implied = [prefix, suffix]
-        needed = frozenset(
-            piece
-            for piece in pieces
-            if not any(piece in whole for whole in implied)
-            and not any(piece != other and piece in other for other in pieces)
-        )
+        whole = _APART.join((prefix, suffix, *pieces))
+        needed = frozenset(piece for piece in pieces if whole.count(piece) == 1)  # only as itself
         patterns = cls(None, prefix, suffix, needed)
         return cls(
             None, prefix, suffix, needed, frozenset(x for x in excluded if patterns.holds(x))
@@ -60,6 +56,14 @@ class Strings:
         return max(
             1, bool(self.prefix) + bool(self.suffix) + len(self.fragments) + len(self.excluded)
         )
+
+    @property
+    def characters(self) -> int:
+        """The characters of all strings that it takes to write this set down."""
+        if self.listed is not None:
+            return sum(map(len, self.listed))
+        pieces = (*self.fragments, *self.excluded)
+        return len(self.prefix) + len(self.suffix) + sum(map(len, pieces))
 
     @property
     def has_patterns(self) -> bool:
@@ -153,9 +157,9 @@ class Strings:
             yield from sorted(self.listed)
             return
         yield from sorted(value for value in other.excluded if self.holds(value))
-        known = {self.prefix, self.suffix, other.prefix, other.suffix}
-        text = "".join(known) + "".join(self.fragments | other.fragments)
-        gap = next(c for c in _gap_characters() if c not in text)
+        used = {*self.prefix, *self.suffix, *other.prefix, *other.suffix}
+        used.update(*self.fragments, *other.fragments)
+        gap = next(c for c in _gap_characters() if c not in used)
         body = gap + "".join(piece + gap for piece in sorted(self.fragments))
         exceptions = self.excluded | (other.listed or _NOTHING)
         if not self.has_patterns and "" not in exceptions and not other.holds(""):
@@ -169,5 +173,7 @@ EVERY_STRING = Strings()
 
 
 def _gap_characters() -> Iterable[str]:
+    """Plain signs, then ideographs, then a million others: more than any pattern uses."""
     yield from "-~*#+%"
-    yield from (chr(point) for point in range(0x4E00, 0x9FFF))
+    for points in (range(0x4E00, 0xD800), range(0xE000, 0xFDD0), range(0x10000, 0x110000)):
+        yield from (chr(point) for point in points if point & 0xFFFE != 0xFFFE)

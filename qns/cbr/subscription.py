@@ -15,6 +15,7 @@ from qns.cbr.event import Event
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
 from qns.cbr.strings import Strings
+from qns.errors import Unsatisfiable
 
 ValueSet = Intervals | Strings | Region
 
@@ -37,6 +38,9 @@ class Subscription:
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.constraints.items()))
+        for attribute, values in ordered.items():
+            if values.is_empty:
+                raise Unsatisfiable(attribute)
         object.__setattr__(self, "constraints", MappingProxyType(ordered))
         object.__setattr__(self, "_hash", hash((self.scope, self.sources, tuple(ordered.items()))))
 
@@ -109,4 +113,4 @@ class Subscription:
         scope = self.scope.intersection(hosted)
         if not scope:
             return None
-        return replace(self, scope=scope, sources=None)
+        return replace(self, scope=scope, sources=None, text="")

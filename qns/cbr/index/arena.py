@@ -17,6 +17,7 @@ from qns.cbr.index.layout import (
     DOOR_KEY,
     DOOR_PLACE,
     DOOR_TARGET,
+    NO_DOOR,
 )
 
 
@@ -65,7 +66,7 @@ def door_of(doors: Any, place: Any, key: Any) -> Any:
     """Where (place, key) is in the directory, or where it would go."""
     mask = doors.shape[0] - 1
     at = np.int64(mix(place, key) & np.uint64(mask))
-    while doors[at, DOOR_TARGET] >= 0 and not (
+    while doors[at, DOOR_TARGET] != NO_DOOR and not (
         doors[at, DOOR_PLACE] == place and doors[at, DOOR_KEY] == key
     ):
         at = (at + 1) & mask

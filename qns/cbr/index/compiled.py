@@ -16,6 +16,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from qns.cbr.index.layout import (
     RESIDUAL_BIT,
     SOURCES_SHIFT,
 )
-from qns.cbr.index.slots import UNKNOWN_CODE, Slots
+from qns.cbr.index.slots import UNKNOWN_CODE, Codes, Slots
 from qns.cbr.index.tables import Rows, Tables, grown
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
@@ -55,11 +56,13 @@ class CompiledIndex(Generic[Id]):
         self._residuals: set[int] = set()  # handles with a string pattern
         self._parts: dict[frozenset[str], int] = {}
         self._classes: dict[str, int] = {}
-        self._sources: dict[frozenset[str] | None, int] = {None: 0}
-        self._source_codes: dict[str, int] = {}
+        # Number 0 is left to no restriction, and to organisations that no subscription names.
+        self._source_sets: Codes[frozenset[str]] = Codes(first=1)
+        self._sources: Codes[str] = Codes(first=1)
         self._slots = Slots()
         self._known_slots = 0
         self._tables = Tables()
+        self._lock = Lock()  # the compiled loops let other threads run
         if subscriptions:
             self.insert_all(subscriptions.items())
 
@@ -84,69 +87,70 @@ class CompiledIndex(Generic[Id]):
     # -- changing -------------------------------------------------------------------------------
 
     def insert(self, id: Id, subscription: Subscription) -> None:
-        if id in self._handles:
-            raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
-        rows = Rows()
-        self._encode(id, subscription, rows)
-        self._place(rows)
+        self.insert_all(((id, subscription),))
 
     def insert_all(self, items: Iterable[tuple[Id, Subscription]]) -> None:
-        """Inserts many at once: all of them, or none if an id is taken."""
-        listed = dict[Id, Subscription]()
-        for id, subscription in items:
-            if id in listed or id in self._handles:
-                raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
-            listed[id] = subscription
-        rows = Rows()
-        for id, subscription in listed.items():
-            self._encode(id, subscription, rows)
-        self._place(rows)
+        """Inserts many at once: all of them, or none if one cannot be."""
+        with self._lock:
+            rows = Rows()
+            entered: list[Id] = []
+            try:
+                for id, subscription in items:
+                    if id in self._handles:
+                        raise DuplicateId(
+                            f"subscription {id} exists already", remedy="choose another id"
+                        )
+                    self._encode(id, subscription, rows)
+                    entered.append(id)
+                self._place(rows)
+            except BaseException:
+                for id in entered:
+                    self._leave(id)
+                raise
 
     def delete(self, id: Id) -> None:
-        subscription = self[id]
-        for handle in (self._handles.pop(id), *self._copies.pop(id, ())):
-            self._tables.delete(handle)
-            self._residuals.discard(handle)
-            self._ids[handle] = self._subscriptions[handle] = None
-            self._free_handles.append(handle)
-        for name, values in subscription.constraints.items():
-            if isinstance(values, Strings):
-                self._slots.forget(name, values)
+        with self._lock:
+            for handle in self._all_handles(id):
+                self._tables.delete(handle)
+            self._leave(id)
 
     # -- matching -------------------------------------------------------------------------------
 
     def match(self, event: Event) -> list[Id]:
         """The ids of all subscriptions that the event matches, in no particular order."""
-        handles, _ = self.match_handles((event,))
-        if self._residuals and len(handles) and handles.min() < 0:
-            return self._settle(event, handles.tolist())
-        ids: list[Id] = self._ids[handles].tolist()
-        return ids
+        with self._lock:
+            handles, _ = self._tables.match(self.encode((event,)), 1)
+            if self._residuals and len(handles) and handles.min() < 0:
+                return self._settle(event, handles.tolist())
+            ids: list[Id] = self._ids[handles].tolist()
+            return ids
 
     def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
         """`match` for each event, in one call of the compiled loop."""
-        handles, ends = self.match_handles(events)
-        if self._residuals and len(handles) and handles.min() < 0:
-            return [
-                self._settle(event, handles[start:end].tolist())
-                for event, start, end in zip(events, [0, *ends], ends, strict=False)
-            ]
-        ids = self._ids[handles].tolist()
-        return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        with self._lock:
+            handles, ends = self._tables.match(self.encode(events), len(events))
+            if self._residuals and len(handles) and handles.min() < 0:
+                return [
+                    self._settle(event, handles[start:end].tolist())
+                    for event, start, end in zip(events, [0, *ends], ends, strict=False)
+                ]
+            ids = self._ids[handles].tolist()
+            return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def match_handles(self, events: Sequence[Event]) -> tuple[Any, list[int]]:
         """`match_all` without its last step: all handles, and where those of each event end.
 
-        The array of handles is good until the next call. A negative handle is the complement of
-        one that a string pattern has to confirm yet.
+        A negative handle is the complement of one that a string pattern has to confirm yet.
         """
-        return self._tables.match(self.encode(events), len(events))
+        with self._lock:
+            handles, ends = self._tables.match(self.encode(events), len(events))
+            return handles.copy(), ends
 
     def encode(self, events: Iterable[Event]) -> array[int]:
         """The events as the compiled loop reads them (`layout.py`); good until the next change."""
         words = array("q")
         add = words.append
-        classes, sources = self._classes, self._source_codes
+        classes, sources = self._classes, self._sources.of
         attributes, previous_slots = self._slots.entries, self._slots.previous
         for event in events:
             number = classes.get(event.data_class, -1)
@@ -223,11 +227,9 @@ class CompiledIndex(Generic[Id]):
             copies = [
                 [*intervals[:place], (slot, key, key), *intervals[place + 1 :]] for key in keys
             ]
-        handles = []
-        for copy in copies:
-            handle = self._new_handle(id, subscription)
+        handles = [self._new_handle(id, subscription) for _ in copies]
+        for handle, copy in zip(handles, copies, strict=True):
             self._add_row(handle | flags, part, copy, checks, rows)
-            handles.append(handle)
         self._handles[id] = handles[0]
         if len(handles) > 1:
             self._copies[id] = tuple(handles[1:])
@@ -303,17 +305,37 @@ class CompiledIndex(Generic[Id]):
         return part
 
     def _source_set(self, sources: frozenset[str] | None) -> int:
-        number = self._sources.get(sources)
-        if number is None:
-            assert sources is not None
-            number = self._sources[sources] = len(self._sources)
-            # Code 0 is left to organisations that no subscription names.
-            codes = [
-                self._source_codes.setdefault(source, len(self._source_codes) + 1)
-                for source in sorted(sources)
-            ]
-            self._tables.add_sources(number, codes)
+        if sources is None:
+            return 0
+        new = sources not in self._source_sets.of
+        number = self._source_sets.use(sources)
+        if new:
+            codes = [self._sources.use(source) for source in sorted(sources)]
+            self._tables.set_sources(number, codes)
         return number
+
+    def _all_handles(self, id: Id) -> tuple[int, ...]:
+        handle = self._handles.get(id)
+        if handle is None:
+            raise NameNotKnown("subscription", str(id), ())
+        return (handle, *self._copies.get(id, ()))
+
+    def _leave(self, id: Id) -> None:
+        """Gives back the handles of a subscription and the numbers of what it names."""
+        subscription = self[id]
+        for handle in self._all_handles(id):
+            self._residuals.discard(handle)
+            self._ids[handle] = self._subscriptions[handle] = None
+            self._free_handles.append(handle)
+        del self._handles[id]
+        self._copies.pop(id, None)
+        for name, values in subscription.constraints.items():
+            if isinstance(values, Strings):
+                self._slots.forget(name, values)
+        sources = subscription.sources
+        if sources is not None and self._source_sets.unuse(sources):
+            for source in sources:
+                self._sources.unuse(source)
 
 
 def _around(codes: list[int]) -> list[tuple[int, int]]:

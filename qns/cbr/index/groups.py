@@ -17,16 +17,20 @@ from qns.cbr.index.layout import (
     BUCKET_LISTED,
     BUCKET_ROOM,
     BUCKET_START,
+    CLOSED_DOOR,
     DOOR_TARGET,
     FREE_GROUPS,
     GROUP_BUCKET,
+    GROUP_DOORS,
     GROUP_NTH,
     HANDLE_MASK,
+    HEAD_GROUP,
     HEAD_PLACE,
     HEAD_SIZE,
     HEAD_WORDS,
     HIGH_SHIFT,
     LOW_MASK,
+    NO_DOOR,
     REASON,
     START_MASK,
     TABLES_FULL,
@@ -80,7 +84,8 @@ def group_for(
         if same:
             return group
         key += 1  # another set of slots has the same hash
-    if state[USED_GROUPS] - state[FREE_GROUPS] >= min(group_doors.shape[0] // 2, groups.shape[0]):
+    full = state[USED_GROUPS] - state[FREE_GROUPS] >= groups.shape[0]
+    if full or state[GROUP_DOORS] >= group_doors.shape[0] // 2:
         state[REASON] = TABLES_FULL
         return np.int64(-1)
     chunk = allocate(arena, max(1, width))
@@ -95,6 +100,8 @@ def group_for(
     else:
         group = state[USED_GROUPS]
         state[USED_GROUPS] += 1
+    if group_doors[door, DOOR_TARGET] == NO_DOOR:
+        state[GROUP_DOORS] += 1
     open_door(group_doors, door, bucket, key, group)
     for nth in range(width):
         arena[chunk + nth] = arena[source + 3 * nth]
@@ -104,6 +111,7 @@ def group_for(
     arena[head + HEAD_PLACE] = chunk | (width << WIDTH_SHIFT)
     room = ((1 << size_class(max(1, width))) - width) // (1 + 2 * width)
     arena[head + HEAD_SIZE] = room << HIGH_SHIFT
+    arena[head + HEAD_GROUP] = group
     groups[group, GROUP_BUCKET] = bucket
     groups[group, GROUP_NTH] = listed
     buckets[bucket, BUCKET_LISTED] = listed + 1
@@ -181,10 +189,19 @@ def add_to_group(
 
 @compiled
 def take_from_group(
-    group: Any, position: Any, arena: Any, buckets: Any, groups: Any, where: Any
+    group: Any,
+    position: Any,
+    arena: Any,
+    buckets: Any,
+    groups: Any,
+    group_doors: Any,
+    free_groups: Any,
+    where: Any,
+    state: Any,
 ) -> None:
-    """Takes a row out of a group: the last one moves into its place."""
-    head = head_of(groups[group, GROUP_BUCKET], groups[group, GROUP_NTH], buckets)
+    """Takes a row out of a group: the last one moves into its place. An empty group is given up."""
+    bucket, nth = groups[group, GROUP_BUCKET], groups[group, GROUP_NTH]
+    head = head_of(bucket, nth, buckets)
     start = arena[head + HEAD_PLACE] & START_MASK
     width = arena[head + HEAD_PLACE] >> WIDTH_SHIFT
     last = (arena[head + HEAD_SIZE] & LOW_MASK) - 1
@@ -195,27 +212,24 @@ def take_from_group(
             arena[at + position] = arena[at + last]
         where[arena[start + width + position] & HANDLE_MASK, WHERE_POSITION] = position
     arena[head + HEAD_SIZE] = last | (room << HIGH_SHIFT)
-    if last == 0:
-        small = allocate(arena, max(1, width))
-        if small >= 0:
-            for nth in range(width):
-                arena[small + nth] = arena[start + nth]
-            release(arena, start, max(1, width + (1 + 2 * width) * room))
-            room = ((1 << size_class(max(1, width))) - width) // (1 + 2 * width)
-            arena[head + HEAD_PLACE] = small | (width << WIDTH_SHIFT)
-            arena[head + HEAD_SIZE] = room << HIGH_SHIFT
-
-
-@compiled
-def release_groups(bucket: Any, arena: Any, buckets: Any) -> None:
-    """Gives back the room of a bucket's groups and of its list."""
-    for nth in range(buckets[bucket, BUCKET_LISTED]):
-        head = head_of(bucket, nth, buckets)
-        width = arena[head + HEAD_PLACE] >> WIDTH_SHIFT
-        room = arena[head + HEAD_SIZE] >> HIGH_SHIFT
-        words = max(1, width + (1 + 2 * width) * room)
-        release(arena, arena[head + HEAD_PLACE] & START_MASK, words)
-    if buckets[bucket, BUCKET_ROOM]:
-        release(
-            arena, buckets[bucket, BUCKET_START], (1 + HEAD_WORDS) * buckets[bucket, BUCKET_ROOM]
-        )
+    if last:
+        return
+    key = slots_key(arena, start, 1, width)
+    door = door_of(group_doors, bucket, key)
+    while group_doors[door, DOOR_TARGET] != group:
+        key += 1
+        door = door_of(group_doors, bucket, key)
+    group_doors[door, DOOR_TARGET] = CLOSED_DOOR
+    release(arena, start, max(1, width + (1 + 2 * width) * room))
+    listed = buckets[bucket, BUCKET_LISTED] - 1
+    if nth != listed:
+        tail = head_of(bucket, listed, buckets)
+        for word in range(HEAD_WORDS):
+            arena[head + word] = arena[tail + word]
+        needs = buckets[bucket, BUCKET_START]
+        arena[needs + nth] = arena[needs + listed]
+        groups[arena[head + HEAD_GROUP], GROUP_NTH] = nth
+    buckets[bucket, BUCKET_LISTED] = listed
+    groups[group, GROUP_BUCKET] = -1
+    free_groups[state[FREE_GROUPS]] = group
+    state[FREE_GROUPS] += 1

@@ -38,9 +38,10 @@ RESIDUAL_BIT: Final = 1 << 61
 BUCKET_START, BUCKET_LENGTH, BUCKET_ROOM, BUCKET_STRIDE, BUCKET_LISTED = 0, 1, 2, 3, 4
 BUCKET_PLACE, BUCKET_KEY, BUCKET_COLUMNS = 5, 6, 7
 
-# The head of a group: where it is and how many slots it has; how many rows, and room for how many.
+# The head of a group: where it is and how many slots it has; how many rows, and room for how many;
+# which group it is.
 # A group is its slots, then columns of ROOM words: meta, lo, hi, lo, hi, …
-HEAD_PLACE, HEAD_SIZE, HEAD_WORDS = 0, 1, 2
+HEAD_PLACE, HEAD_SIZE, HEAD_GROUP, HEAD_WORDS = 0, 1, 2, 3
 LOW_MASK: Final = (1 << 32) - 1
 HIGH_SHIFT: Final = 32
 WIDTH_SHIFT: Final = 44
@@ -51,6 +52,7 @@ GROUP_BUCKET, GROUP_NTH, GROUP_COLUMNS = 0, 1, 2
 
 # doors: (place = partition and slot, key) -> bucket; for groups (bucket, hash of slots) -> group.
 DOOR_PLACE, DOOR_KEY, DOOR_TARGET, DOOR_COLUMNS = 0, 1, 2, 3
+NO_DOOR, CLOSED_DOOR = -1, -2  # targets: nothing was ever here; something was, look further
 
 # slots: which of 64 bits stands for the slot in a need; what is filed under it; how likely it is.
 SLOT_BIT, SLOT_FILED, SLOT_WEIGHT, SLOT_COLUMNS = 0, 1, 2, 3
@@ -68,7 +70,8 @@ EVENT_CLASS, EVENT_SOURCE, EVENT_LENGTH, EVENT_FIELDS = 0, 1, 2, 3
 CHECK_SPANS, CHECK_CHANGE = 1, 2
 
 # state: how far the tables are used, and why an insertion stopped.
-USED_BUCKETS, FREE_BUCKETS, USED_GROUPS, FREE_GROUPS, REASON, STATE_WORDS = 0, 1, 2, 3, 4, 5
+USED_BUCKETS, FREE_BUCKETS, USED_GROUPS, FREE_GROUPS = 0, 1, 2, 3
+GROUP_DOORS, REASON, STATE_WORDS = 4, 5, 6  # doors to groups, open or closed
 DONE, ARENA_FULL, TABLES_FULL = 0, 1, 2
 
 # The arena's first words: its end, then the first free chunk of each size.

@@ -12,7 +12,6 @@ from qns.cbr.index.groups import (
     add_to_group,
     group_for,
     head_of,
-    release_groups,
     slots_key,
     take_from_group,
 )
@@ -34,10 +33,12 @@ from qns.cbr.index.layout import (
     FREE_BUCKETS,
     FREE_GROUPS,
     GROUP_BUCKET,
+    GROUP_DOORS,
     GROUP_NTH,
     HANDLE_MASK,
     HEAD_PLACE,
     HEAD_SIZE,
+    HEAD_WORDS,
     HIGH_SHIFT,
     LARGE,
     NO_SLOT,
@@ -153,7 +154,8 @@ def convert(
         state[REASON] = ARENA_FULL
         return False
     taken = state[USED_GROUPS] - state[FREE_GROUPS]
-    if taken + length >= min(group_doors.shape[0] // 2, groups.shape[0]):
+    no_doors = state[GROUP_DOORS] + length >= group_doors.shape[0] // 2
+    if no_doors or taken + length >= groups.shape[0]:
         state[REASON] = TABLES_FULL
         return False
     buckets[bucket, BUCKET_STRIDE] = 0
@@ -310,7 +312,17 @@ def uncount(
 
 
 @compiled
-def delete_one(handle: Any, arena: Any, buckets: Any, groups: Any, where: Any, counts: Any) -> None:
+def delete_one(
+    handle: Any,
+    arena: Any,
+    buckets: Any,
+    groups: Any,
+    group_doors: Any,
+    free_groups: Any,
+    where: Any,
+    counts: Any,
+    state: Any,
+) -> None:
     """Takes a row out: the last row of its bucket or group moves into its place."""
     home, position = where[handle, WHERE_HOME], where[handle, WHERE_POSITION]
     if where[handle, WHERE_EXTRA]:
@@ -321,7 +333,17 @@ def delete_one(handle: Any, arena: Any, buckets: Any, groups: Any, where: Any, c
     uncount(bucket, home, position, arena, buckets, groups, counts)
     buckets[bucket, BUCKET_LENGTH] -= 1
     if home < 0:
-        take_from_group(~home, position, arena, buckets, groups, where)
+        take_from_group(
+            ~home, position, arena, buckets, groups, group_doors, free_groups, where, state
+        )
+        if buckets[bucket, BUCKET_LENGTH] == 0:
+            release(
+                arena,
+                buckets[bucket, BUCKET_START],
+                (1 + HEAD_WORDS) * buckets[bucket, BUCKET_ROOM],
+            )
+            buckets[bucket, BUCKET_ROOM] = 0
+            buckets[bucket, BUCKET_STRIDE] = ROW_INTERVALS
         return
     last = buckets[bucket, BUCKET_LENGTH]
     start, stride = buckets[bucket, BUCKET_START], buckets[bucket, BUCKET_STRIDE]
@@ -343,18 +365,14 @@ def enter_all(
     free_buckets: Any,
     groups: Any,
     group_doors: Any,
-    free_groups: Any,
     slots: Any,
     state: Any,
 ) -> None:
-    """Fills empty directories; buckets without rows are given up, with their groups."""
-    state[FREE_GROUPS] = 0
+    """Fills empty directories; buckets without rows are given to others."""
+    state[GROUP_DOORS] = 0
     for group in range(state[USED_GROUPS]):
         bucket = groups[group, GROUP_BUCKET]
-        if bucket < 0 or buckets[bucket, BUCKET_LENGTH] == 0:
-            groups[group, GROUP_BUCKET] = -1
-            free_groups[state[FREE_GROUPS]] = group
-            state[FREE_GROUPS] += 1
+        if bucket < 0:
             continue
         place = arena[head_of(bucket, groups[group, GROUP_NTH], buckets) + HEAD_PLACE]
         key = slots_key(arena, place & START_MASK, 1, place >> WIDTH_SHIFT)
@@ -363,6 +381,7 @@ def enter_all(
             key += 1
             door = door_of(group_doors, bucket, key)
         open_door(group_doors, door, bucket, key, group)
+        state[GROUP_DOORS] += 1
     state[FREE_BUCKETS] = 0
     for bucket in range(state[USED_BUCKETS]):
         place, key = buckets[bucket, BUCKET_PLACE], buckets[bucket, BUCKET_KEY]
@@ -370,8 +389,6 @@ def enter_all(
             open_door(doors, door_of(doors, place, key), place, key, bucket)
             slots[place & 0xFFFFFFFF, SLOT_FILED] |= FILED_ANY if key == ANY_KEY else FILED_PINNED
             continue
-        if buckets[bucket, BUCKET_STRIDE] == 0:
-            release_groups(bucket, arena, buckets)
         buckets[bucket, :] = 0
         buckets[bucket, BUCKET_STRIDE] = ROW_INTERVALS
         free_buckets[state[FREE_BUCKETS]] = bucket

@@ -1,54 +1,67 @@
-"""Slots: the numbers that stand for attributes and for strings inside the compiled index.
-
-Codes are counted, so that a string that no subscription names any more gives its code back.
-"""
+"""Slots: the numbers that stand for attributes, strings and sources in the compiled index."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
 
 from qns.cbr.index.layout import WEIGHT_DATA, WEIGHT_QUALITY
 from qns.cbr.strings import Strings
+
+Named = TypeVar("Named", bound=Hashable)
 
 UNKNOWN_CODE: Final = 1 << 40
 """The code of every string that no subscription names."""
 
 
-class Slot:
-    """One attribute: its number, and the codes of the strings that subscriptions name."""
+class Codes(Generic[Named]):
+    """Small numbers for things in use. A thing that is used no more gives its number back."""
 
-    __slots__ = ("_free", "_uses", "codes", "slot")
+    __slots__ = ("_first", "_free", "_uses", "of")
 
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
-        self.codes: dict[str, int] = {}
+    def __init__(self, first: int = 0) -> None:
+        self.of: dict[Named, int] = {}
+        self._first = first
         self._uses: list[int] = []
         self._free: list[int] = []
 
-    def code(self, text: str) -> int:
-        return self.codes.get(text, UNKNOWN_CODE)
-
-    def use(self, text: str) -> int:
-        """The code of a string, from now on used once more."""
-        code = self.codes.get(text)
+    def use(self, thing: Named) -> int:
+        """The number of a thing, from now on used once more."""
+        code = self.of.get(thing)
         if code is not None:
-            self._uses[code] += 1
+            self._uses[code - self._first] += 1
             return code
         if self._free:
             code = self._free.pop()
-            self._uses[code] = 1
+            self._uses[code - self._first] = 1
         else:
-            code = len(self._uses)
+            code = self._first + len(self._uses)
             self._uses.append(1)
-        self.codes[text] = code
+        self.of[thing] = code
         return code
 
-    def unuse(self, text: str) -> None:
-        code = self.codes[text]
-        self._uses[code] -= 1
-        if not self._uses[code]:
-            del self.codes[text]
-            self._free.append(code)
+    def unuse(self, thing: Named) -> bool:
+        """Whether this was the last use."""
+        code = self.of[thing]
+        self._uses[code - self._first] -= 1
+        if self._uses[code - self._first]:
+            return False
+        del self.of[thing]
+        self._free.append(code)
+        return True
+
+
+class Slot(Codes[str]):
+    """One attribute: its number, and the codes of the strings that subscriptions name."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: int) -> None:
+        super().__init__()
+        self.slot = slot
+
+    def code(self, text: str) -> int:
+        return self.of.get(text, UNKNOWN_CODE)
 
 
 class Slots:

@@ -56,38 +56,55 @@ class Tables:
         return sum(each.nbytes for each in vars(self).values())
 
     def place(self, rows: Rows) -> None:
+        """Puts all rows where they belong, or none of them if there is no memory."""
         start, slot, lo, hi, part, meta = rows.arrays()
         done = 0
-        while True:
-            done = insert_batch(
-                done,
-                start,
-                slot,
-                lo,
-                hi,
-                part,
-                meta,
-                self.arena,
-                self.doors,
-                self.buckets,
-                self.free_buckets,
-                self.groups,
-                self.group_doors,
-                self.free_groups,
-                self.slots,
-                self.where,
-                self.counts,
-                self.state,
-            )
-            if self.state[at.REASON] == at.DONE:
-                return
-            if self.state[at.REASON] == at.ARENA_FULL:
-                self._grow_arena(at.LARGE * 256)
-            else:
-                self._grow_directories()
+        try:
+            while True:
+                done = insert_batch(
+                    done,
+                    start,
+                    slot,
+                    lo,
+                    hi,
+                    part,
+                    meta,
+                    self.arena,
+                    self.doors,
+                    self.buckets,
+                    self.free_buckets,
+                    self.groups,
+                    self.group_doors,
+                    self.free_groups,
+                    self.slots,
+                    self.where,
+                    self.counts,
+                    self.state,
+                )
+                if self.state[at.REASON] == at.DONE:
+                    return
+                if self.state[at.REASON] == at.ARENA_FULL:
+                    self._grow_arena(at.LARGE * 256)
+                else:
+                    self._grow_directories()
+        except BaseException:
+            self.state[at.REASON] = at.DONE
+            for word in meta[:done].tolist():
+                self.delete(word & at.HANDLE_MASK)
+            raise
 
     def delete(self, handle: int) -> None:
-        delete_one(handle, self.arena, self.buckets, self.groups, self.where, self.counts)
+        delete_one(
+            handle,
+            self.arena,
+            self.buckets,
+            self.groups,
+            self.group_doors,
+            self.free_groups,
+            self.where,
+            self.counts,
+            self.state,
+        )
 
     def match(self, words: array[int], count: int) -> tuple[Any, list[int]]:
         """The handles of `count` events one after the other, and where those of each event end.
@@ -144,12 +161,13 @@ class Tables:
         self.class_parts[data_class, 0] = count
         self.class_parts[data_class, count] = part
 
-    def add_sources(self, number: int, codes: list[int]) -> None:
+    def set_sources(self, number: int, codes: list[int]) -> None:
         words = (max(codes) >> 6) + 1
         if words > self.source_sets.shape[1]:
             more = max(words, 2 * self.source_sets.shape[1]) - self.source_sets.shape[1]
             self.source_sets = np.pad(self.source_sets, ((0, 0), (0, more)))
         self.source_sets = grown(self.source_sets, number + 1)
+        self.source_sets[number] = 0
         for code in codes:
             self.source_sets[number, code >> 6] |= np.uint64(1 << (code & 63))
 
@@ -177,7 +195,6 @@ class Tables:
             self.free_buckets,
             self.groups,
             self.group_doors,
-            self.free_groups,
             self.slots,
             self.state,
         )
