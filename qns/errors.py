@@ -18,7 +18,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from itertools import islice
 from typing import Self
+
+_MANY_NAMES = 2_000
 
 
 class QnsError(Exception):
@@ -49,6 +54,16 @@ class QnsError(Exception):
         what_now = f" ({self.remedy})" if self.remedy else ""
         return f"{where}{self.problem}{what_now}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[QnsError], args: tuple[object, ...], fields: dict[str, object]) -> QnsError:
+    """An error out of a pickle, whatever its class asks for when it is made."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
+
 
 class NameNotKnown(QnsError):
     """A name that the schema does not have; the remedy lists near misses."""
@@ -63,7 +78,7 @@ class NameNotKnown(QnsError):
         elif candidates:
             remedy = "known: " + ", ".join(candidates[:12]) + ("…" if len(candidates) > 12 else "")
         else:
-            remedy = f"there is no {kind} here"
+            remedy = ""
         super().__init__(problem or f"unknown {kind} {shorten(name)}", place=place, remedy=remedy)
         self.kind = kind
         self.name = name
@@ -120,6 +135,10 @@ def near_misses(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that someone who typed `name` may have meant."""
     wanted = name[:200].casefold()
     by_fold = {candidate.casefold(): candidate for candidate in known}
+    if len(by_fold) > _MANY_NAMES:  # comparing all of them would take seconds
+        start = _last_step(wanted)[:2]
+        alike = (pair for pair in by_fold.items() if _last_step(pair[0]).startswith(start))
+        by_fold = dict(islice(alike, _MANY_NAMES))
     close = difflib.get_close_matches(wanted, by_fold, n=3, cutoff=0.6)
     if not close and wanted:  # `Holder` for `Enterprise/Holder`, `Sped` for `Report/Wind.Speed`
         tails = {fold: _last_step(fold) for fold in by_fold}
@@ -132,6 +151,17 @@ def near_misses(name: str, known: Iterable[str]) -> list[str]:
 
 def _last_step(name: str) -> str:
     return name.replace(".", "/").rsplit("/", 1)[-1]
+
+
+def show(value: object) -> str:
+    """Any value in a message: short ones as they are, anything else by its type."""
+    if isinstance(value, str):
+        return shorten(value)
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "a whole number of more than 38 digits"
+    if value is None or isinstance(value, int | float | Decimal | date):
+        return f"{value!s:.40}"
+    return f"a value of type {type(value).__name__:.60}"
 
 
 def shorten(text: str, limit: int = 60) -> str:

@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-EXAMPLES = {"quick": 20, "ci": 300, "thorough": 5_000}
+EXAMPLES = {"quick": 20, "ci": 1_000, "thorough": 5_000}
 
 for _name, _examples in EXAMPLES.items():
     settings.register_profile(

@@ -177,7 +177,7 @@ def _number(value: object, wanted: str) -> float:
     else:
         raise _wrong_type(value, wanted)
     if not math.isfinite(number):
-        raise ValueRefused(f"{show(value)} is not a finite number", remedy=f"give {wanted}")
+        raise ValueRefused(f"{show(value)} is too large, or no number", remedy=f"give {wanted}")
     if type(value) is int and number != value:
         raise ValueRefused(f"number {show(value)} is not exact", remedy="at most 15 digits")
     if type(value) is Decimal and _significant_digits(value) > 15:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from qns.cbr.domains import DATA_DOMAINS, Key
+from qns.cbr.domains import DATA_DOMAINS, MAX_STRING_LENGTH, Key
 from qns.cbr.event import Event
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
@@ -123,7 +123,9 @@ def _inside(values: ValueSet, preferred: ValueSet | None) -> _Pair:
     pair: _Pair | None
     if isinstance(values, Strings):
         if isinstance(preferred, Strings):
-            values = _unless_empty(values.intersect(preferred), values)
+            both = values.intersect(preferred)
+            if both.characters + both.terms < MAX_STRING_LENGTH:  # room for all patterns of both
+                values = _unless_empty(both, values)
         pair = _outside(values, _NO_STRING)
     elif isinstance(values, Intervals):
         if isinstance(preferred, Intervals):

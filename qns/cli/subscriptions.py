@@ -26,7 +26,7 @@ from qns.errors import DocumentError, DuplicateId, QnsError, shorten
 
 MAX_LINE_BYTES: Final = MAX_SUBSCRIPTION_BYTES
 
-_XML = re.compile(r"\s*<(?:\?xml\s|(?:[\w.-]+:)?subscription(?:\s+[\w:.-]+\s*=|\s*/?>))")
+_XML = re.compile(r"\s*<(?:\?xml\s|(?:[\w.-]+:)?subscription\s+[\w:.-]+\s*=)")
 
 
 def read_any_spelling(text: str, schema: Schema) -> Subscription:

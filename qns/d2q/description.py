@@ -37,7 +37,7 @@ def spelled(schema: Schema, path: str, name: str) -> str:
     suffix = f".{attribute.dimension}" if attribute.dimension else ""
     last_step = prop.owner.rsplit("/", 1)[-1]
     for spelling in (prop.name, f"{last_step}.{prop.name}"):
-        if schema.is_unique(path, spelling):
+        if schema.means(path, spelling + suffix, attribute):
             return spelling + suffix
     return attribute.name
 

@@ -7,7 +7,8 @@ once and remembered. Optional besides: "published" (a dateTime) and "available" 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf, isfinite
+from contextlib import suppress
+from math import inf, nan
 from types import MappingProxyType
 from typing import Any
 
@@ -15,15 +16,16 @@ import orjson
 
 from qns.cbr.domains import DATE, DATETIME, QUALITY, QUALITY_ONE, Domain, Key
 from qns.cbr.event import Event
-from qns.d2q.lexical import read_value, write_value
+from qns.d2q.lexical import checked_name, checked_organisation, read_value, write_value
 from qns.d2q.schema import Schema
-from qns.errors import DocumentError, NameNotKnown, QnsError, ValueRefused, shorten
+from qns.errors import DocumentError, NameNotKnown, QnsError, ValueRefused, shorten, show
 
 MAX_LINE_BYTES = 1 << 20
 _FIELDS = frozenset(
     ("id", "class", "source", "data", "quality", "previous", "published", "available")
 )
 _MAX_SPELLINGS = 10_000
+_MAX_ID_BITS = 128
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 Converter = Callable[[object], Key]
@@ -35,6 +37,7 @@ class EventReader:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._tables: dict[str, _ClassTables] = {}
+        self._sources: set[str] = set()
 
     def read(self, line: bytes | str) -> Event:
         """The event on one line; QnsError if there is none."""
@@ -58,15 +61,17 @@ class EventReader:
             tables = self._tables.get(name) if type(name) is str else None
             if tables is None:
                 tables = self._new_tables(name)
-            if type(source) is not str or not source:
-                raise DocumentError(f"'source' is {source!r:.60}", remedy="name an organisation")
+            if type(source) is not str or source not in self._sources:
+                source = self._new_source(source)
+            if type(id) is not str or not (0 < len(id) < 200 and id.isprintable()):
+                id = _checked_id(id)
             values = tables.data.keys_of(fields.get("data", _NOTHING))
             values.update(tables.quality.keys_of(fields.get("quality", _NOTHING)))
             previous: Any = _NOTHING
             if "previous" in fields:
                 previous = tables.previous.keys_of(fields["previous"])
             return Event(
-                id if type(id) is str else _id(id),
+                id,
                 tables.path,
                 source,
                 values,
@@ -75,15 +80,23 @@ class EventReader:
                 _available(fields["available"]) if "available" in fields else 0,
             )
         except QnsError as problem:
-            raise problem.at(f"event {id!s:.60}" if id is not None else "event") from None
+            raise problem.at(_place(id)) from None
 
     def _new_tables(self, name: object) -> _ClassTables:
         if type(name) is not str:
-            raise DocumentError(f"'class' is {name!r:.60}", remedy="name a class of the schema")
+            raise DocumentError(f"'class' is {show(name)}", remedy="name a class of the schema")
         tables = _ClassTables(self.schema, self.schema.data_class(name))
         if len(self._tables) < _MAX_SPELLINGS:
             self._tables[name] = tables
         return tables
+
+    def _new_source(self, source: object) -> str:
+        if type(source) is not str:
+            raise DocumentError(f"'source' is {show(source)}", remedy="name an organisation")
+        checked_organisation(source)
+        if len(self._sources) < _MAX_SPELLINGS:
+            self._sources.add(source)
+        return source
 
 
 class _ClassTables:
@@ -186,10 +199,19 @@ def _quality_converter(schema: Schema) -> Converter:
     return from_number_or_label
 
 
-def _id(id: object) -> str:
-    if type(id) is int:
+def _place(id: object) -> str:
+    """Which event an error is about, as far as it can be told."""
+    if type(id) is str:
+        return f"event {shorten(id)[1:-1]}"
+    return f"event {show(id)}" if type(id) is int else "event"
+
+
+def _checked_id(id: object) -> str:
+    if type(id) is str:
+        return checked_name("an event's id", id)
+    if type(id) is int and id.bit_length() <= _MAX_ID_BITS:
         return str(id)
-    raise DocumentError(f"'id' is {id!r:.60}", remedy="give a string or a whole number")
+    raise DocumentError(f"'id' is {show(id)}", remedy="give a string or a whole number")
 
 
 def _published(published: object) -> int:
@@ -203,6 +225,10 @@ def _published(published: object) -> int:
 def _available(available: object) -> float:
     if available == "INF":
         return inf
-    if type(available) not in (int, float) or not isfinite(available) or available < 0:  # type: ignore[arg-type,operator]
-        raise DocumentError(f"'available' is {available!r:.60}", remedy="seconds from 0 on, or INF")
-    return float(available)  # type: ignore[arg-type]
+    seconds = nan
+    if isinstance(available, int | float) and not isinstance(available, bool):
+        with suppress(OverflowError):
+            seconds = float(available)
+    if not 0 <= seconds < inf:
+        raise DocumentError(f"'available' is {show(available)}", remedy="seconds from 0 on, or INF")
+    return seconds

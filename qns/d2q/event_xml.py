@@ -13,13 +13,12 @@ from math import inf
 
 from qns.cbr.domains import DATETIME, QUALITY, Key
 from qns.cbr.event import Event
-from qns.d2q.lexical import DECIMAL_FORM, write_number
+from qns.d2q.lexical import DECIMAL_FORM, checked_name, checked_organisation, write_number
 from qns.d2q.schema import DIMENSIONS, Attribute, Schema
 from qns.d2q.xml import (
     MAX_BYTES,
     WHITE_SPACE,
     Element,
-    checked_name,
     child,
     is_true,
     key_text,
@@ -31,7 +30,7 @@ from qns.d2q.xml import (
     to_bytes,
     value_key,
 )
-from qns.errors import DocumentError, DuplicateId, QnsError, ValueRefused, shorten
+from qns.errors import DocumentError, DuplicateId, QnsError, ValueRefused, shorten, show
 
 _SECONDS = re.compile(DECIMAL_FORM + r"\Z")
 _MAX_DIGITS = 400
@@ -44,7 +43,7 @@ def write_event(event: Event, schema: Schema) -> bytes:
     path = schema.data_class(event.data_class)
     root.set("id", checked_name("an event's id", event.id))
     root.set("class", path)
-    root.set("source", checked_name("an organisation's name", event.source))
+    root.set("source", checked_organisation(event.source))
     if event.published_us is not None:
         root.set("published", key_text(DATETIME, event.published_us))
     if event.available_s:
@@ -67,7 +66,7 @@ def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_BYTES)
         published = root.get("published")
         head = {
             "id": checked_name("an event's id", root.get("id", "")),
-            "source": checked_name("an organisation's name", root.get("source", "")),
+            "source": checked_organisation(root.get("source", "")),
         }
         published_us = None if published is None else _read_time(published)
         available_s = _read_seconds(root.get("available", "0").strip(WHITE_SPACE))
@@ -202,5 +201,5 @@ def _read_seconds(text: str) -> float:
 
 def _write_seconds(seconds: float) -> str:
     if not seconds >= 0:  # nor NaN
-        raise ValueRefused(f"available for {seconds!r:.60} seconds", remedy="give a number from 0")
+        raise ValueRefused(f"available for {show(seconds)} seconds", remedy="give a number from 0")
     return "INF" if seconds == inf else write_number(abs(float(seconds)))

@@ -47,7 +47,7 @@ COMPARISONS: Final = {
 }
 
 _CLOSING_QUOTES = {'"': '"', "'": "'", "“": "”"}
-_XML = re.compile(r"[\s\ufeff]*(<\?xml|<subscription(?:\s+[\w:.-]+\s*=|\s*/?>))")
+_XML = re.compile(r"[\s\ufeff]*(<\?xml|<subscription\s+[\w:.-]+\s*=)")
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))"
 )

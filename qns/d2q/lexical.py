@@ -28,6 +28,7 @@ _FORMS = {
     DATETIME: (re.compile(DATETIME_FORM + r"\Z"), "a dateTime such as 2024-01-31T12:00:00Z"),
 }
 _MAX_DIGITS = 400
+_MAX_PLAIN = 24
 
 
 def read_value(domain: Domain, text: str) -> Key:
@@ -68,8 +69,27 @@ def write_value(domain: Domain, key: Key) -> str:
 
 
 def write_number(number: float) -> str:
-    """A double without an exponent and without a needless `.0`."""
-    return f"{Decimal(repr(number)).normalize():f}"
+    """A double without a needless `.0`, and with an exponent only if it is long without one."""
+    exact = Decimal(repr(number)).normalize()
+    plain = f"{exact:f}"
+    return plain if len(plain) <= _MAX_PLAIN else f"{exact:e}".replace("e+", "e")
+
+
+def checked_name(kind: str, text: str) -> str:
+    """An identifier, or another name that is not the schema's: any text that is not empty."""
+    if not text:
+        raise ValueRefused(f"{kind} is empty", remedy=f"give {kind}")
+    STRING.key(text)
+    return text
+
+
+def checked_organisation(text: str) -> str:
+    """The name of an organisation, which has no blanks around it."""
+    if text != text.strip():
+        raise ValueRefused(
+            f"{shorten(text)} is not an organisation's name", remedy="remove the blanks around it"
+        )
+    return checked_name("an organisation's name", text)
 
 
 def _read_datetime(text: str) -> datetime:

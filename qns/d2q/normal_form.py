@@ -6,7 +6,7 @@ checks no types (semantics §3).
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, zip_longest
 
@@ -15,15 +15,29 @@ from qns.cbr.intervals import Interval, Intervals
 from qns.cbr.region import EVERY_QUALITY, Region
 from qns.cbr.strings import EVERY_STRING, Strings
 from qns.cbr.subscription import Subscription, ValueSet
-from qns.d2q.lexical import read_value
+from qns.d2q.description import describe
+from qns.d2q.lexical import checked_organisation, read_value
 from qns.d2q.schema import Attribute, Schema
-from qns.d2q.terms import MAX_TERMS, SIGNS, Mark, Member, Operator, Statement, Term, Written
+from qns.d2q.terms import (
+    MAX_NAME_CHARACTERS,
+    MAX_NORMAL_TERMS,
+    MAX_TERMS,
+    MAX_VALUE_CHARACTERS,
+    SIGNS,
+    Mark,
+    Member,
+    Operator,
+    Statement,
+    Term,
+    Written,
+)
 from qns.errors import LimitExceeded, QnsError, Unsatisfiable, ValueRefused, shorten
 
 _PATTERNS = {Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS}
 _TRANSITIONS = {Operator.FALLS_BELOW, Operator.RISES_ABOVE, Operator.CHANGES_BY}
 _ORDER = {Operator.BELOW, Operator.AT_MOST, Operator.ABOVE, Operator.AT_LEAST, Operator.BETWEEN}
 _MAX_SOURCES = 4_096
+_IN_VALUES = "characters in strings and sources"
 
 
 def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscription:
@@ -34,33 +48,70 @@ def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscri
         raise _marked(problem, statement.class_mark) from None
     sizes = list(accumulate(term.size for term in statement.terms))
     if sizes and sizes[-1] > MAX_TERMS:
-        too_many = LimitExceeded(
-            f"an expression of {sizes[-1]:,} terms", remedy=f"at most {MAX_TERMS:,}: split it"
-        )
-        raise _marked(too_many, statement.terms[bisect_right(sizes, MAX_TERMS)].mark)
-    constraints: dict[str, ValueSet] = {}
+        mark = statement.terms[bisect_right(sizes, MAX_TERMS)].mark
+        _limit(sizes[-1], MAX_TERMS, "terms", mark)
+    sources = _sources(statement)
+    characters = sum(map(len, sources or ()))
+    _limit(characters, MAX_VALUE_CHARACTERS, _IN_VALUES, statement.class_mark)
+    asked: dict[str, list[tuple[ValueSet, Mark]]] = {}
     for term in statement.terms:
         try:
             attribute = _attribute(term, path, schema)
             values = _value_set(term, attribute, schema)
         except QnsError as problem:
             raise _marked(problem, term.mark) from None
-        known = constraints.get(attribute.name)
-        if known is not None:
-            values = known.intersect(values)  # type: ignore[arg-type]  # same attribute, same kind
-        if values.is_empty:
-            raise _marked(Unsatisfiable(attribute.name), term.mark)
-        constraints[attribute.name] = values
+        if isinstance(values, Strings):
+            characters += values.characters
+            _limit(characters, MAX_VALUE_CHARACTERS, _IN_VALUES, term.mark)
+        asked.setdefault(attribute.name, []).append((values, term.mark))
+    constraints = {name: _joined(name, sets) for name, sets in asked.items()}
     has_quality = any(isinstance(values, Region) for values in constraints.values())
     only = statement.only or has_quality
-    return Subscription(
+    subscription = Subscription(
         scope=schema.scope(path, only),
-        sources=_sources(statement),
+        sources=sources,
         constraints=constraints,
         data_class=path,
         only=only,
         text=text,
     )
+    _check_size(subscription, schema, statement.class_mark)
+    return subscription
+
+
+def _joined(name: str, sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
+    """What all constraints on one attribute leave; an error at the one that leaves nothing."""
+    values = _common(sets)
+    if values.is_empty:
+        last = bisect_left(range(len(sets)), True, key=lambda at: _common(sets[: at + 1]).is_empty)
+        raise _marked(Unsatisfiable(name), sets[last][1])
+    return values
+
+
+def _common(sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
+    """The intersection, by halves: one by one, a thousand exclusions would take a million steps."""
+    if len(sets) == 1:
+        return sets[0][0]
+    middle = len(sets) // 2
+    left, right = _common(sets[:middle]), _common(sets[middle:])
+    return left.intersect(right)  # type: ignore[arg-type]  # same attribute, same kind
+
+
+def _check_size(subscription: Subscription, schema: Schema, mark: Mark) -> None:
+    """LimitExceeded if what would be printed could not be parsed again."""
+    sizes = {name: values.terms for name, values in subscription.constraints.items()}
+    _limit(sum(sizes.values()), MAX_NORMAL_TERMS, "terms in normal form", mark)
+    if 2 * sum(len(name) * terms for name, terms in sizes.items()) > MAX_NAME_CHARACTERS:
+        names = sum(len(term.attribute) for term in describe(subscription, schema).terms)
+        _limit(names, MAX_NAME_CHARACTERS, "characters in names", mark)
+
+
+def _limit(size: int, limit: int, what: str, mark: Mark) -> None:
+    if size > limit:
+        too_much = LimitExceeded(
+            f"an expression of {size:,} {what}", remedy=f"at most {limit:,}: split it"
+        )
+        raise _marked(too_much, mark)
 
 
 def _sources(statement: Statement) -> frozenset[str] | None:
@@ -74,9 +125,7 @@ def _sources(statement: Statement) -> frozenset[str] | None:
         raise LimitExceeded(f"{len(statement.sources):,} sources", remedy=f"at most {_MAX_SOURCES}")
     for source, mark in zip_longest(statement.sources, statement.source_marks):
         try:
-            if not source or source != source.strip():
-                raise ValueRefused(f"{shorten(source)} is not an organisation's name")
-            STRING.key(source)
+            checked_organisation(source)
         except QnsError as problem:
             raise (_marked(problem, mark) if mark else problem) from None
     return frozenset(statement.sources)
@@ -170,11 +219,25 @@ def _intervals(term: Term, attribute: Attribute, schema: Schema) -> Intervals:
     if term.operator is Operator.IN:
         _refuse_empty(term, attribute)
         return Intervals.of(
-            span
-            for member in term.members
-            for span in _spans(member.operator, _keys(member, domain, schema), domain)
+            span for member in term.members for span in _range(member, attribute, schema)
         )
     return Intervals.of(_spans(term.operator, _keys(term, domain, schema), domain))
+
+
+def _range(member: Member, attribute: Attribute, schema: Schema) -> list[Interval]:
+    keys = _keys(member, attribute.domain, schema)
+    spans = _spans(member.operator, keys, attribute.domain)
+    if all(lo > hi for lo, hi in spans):
+        texts = [value.text for value in member.values]
+        shown = " to ".join(texts) if len(texts) > 1 else f"{SIGNS[member.operator]} {texts[0]}"
+        raise _marked(
+            ValueRefused(
+                f"the range {shorten(shown)} of {attribute.name} is empty",
+                remedy="give the lower end first, or leave it out",
+            ),
+            member.values[0].mark,
+        )
+    return spans
 
 
 def _spans(operator: Operator, keys: Sequence[int], domain: Domain) -> list[Interval]:
@@ -211,7 +274,10 @@ def _key(written: Written, domain: Domain, schema: Schema) -> Key:
             ),
             written.mark,
         )
-    if domain is QUALITY and (written.text[:1].isalpha() or written.text[:1] == "_"):
+    start = written.text[:1]
+    if domain is QUALITY and (
+        written.text.casefold() in schema.labels or start.isalpha() or start == "_"
+    ):
         try:
             return QUALITY.key(schema.label(written.text))
         except QnsError as problem:

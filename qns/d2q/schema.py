@@ -145,9 +145,9 @@ class Schema:
             )
         raise self._unknown_attribute(path, name)
 
-    def is_unique(self, path: str, name: str) -> bool:
-        """Whether `name` means exactly one attribute in an event of this class."""
-        return len(self._attribute_table(path).get(name.casefold(), ())) == 1
+    def means(self, path: str, name: str, attribute: Attribute) -> bool:
+        """Whether `name` means this very attribute in an event of this class."""
+        return self._attribute_table(path).get(name.casefold()) == (attribute,)
 
     def quality_attribute(self, path: str, name: str) -> Attribute:
         """A dimension of a property of the class itself (semantics §2, §3)."""
@@ -245,20 +245,20 @@ class Schema:
         return table
 
     def _spell_attributes(self, path: str) -> dict[str, tuple[Attribute, ...]]:
-        table: dict[str, tuple[Attribute, ...]] = {}
+        """Every spelling with what it may mean. A qualified name means only itself."""
+        brief: dict[str, tuple[Attribute, ...]] = {}
+        qualified: dict[str, tuple[Attribute, ...]] = {}
         for owner in self.lineage(path):
+            last_step = owner.rsplit("/", 1)[-1]
             for prop in self.properties[owner]:
-                last_step = owner.rsplit("/", 1)[-1]
-                for prefix in {"", f"{last_step}.", f"{owner}."}:
-                    spelled = (prefix + prop.name).casefold()
-                    table[spelled] = (*table.get(spelled, ()), Attribute(prop))
-                    for dimension in DIMENSIONS:
-                        with_dimension = f"{spelled}.{dimension}"
-                        table[with_dimension] = (
-                            *table.get(with_dimension, ()),
-                            Attribute(prop, dimension),
-                        )
-        return table
+                for dimension in (None, *DIMENSIONS):
+                    attribute = Attribute(prop, dimension)
+                    suffix = f".{dimension}" if dimension else ""
+                    for start in ("", f"{last_step}."):
+                        spelled = f"{start}{prop.name}{suffix}".casefold()
+                        brief[spelled] = (*brief.get(spelled, ()), attribute)
+                    qualified[attribute.name.casefold()] = (attribute,)
+        return brief | qualified
 
     def _unknown_attribute(self, path: str, name: str) -> NameNotKnown:
         head, dot, last = name.rpartition(".")

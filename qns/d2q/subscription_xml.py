@@ -14,6 +14,7 @@ from lxml import etree
 from qns.cbr.domains import STRING
 from qns.cbr.subscription import Subscription
 from qns.d2q.description import describe
+from qns.d2q.lexical import checked_name
 from qns.d2q.normal_form import normal_form
 from qns.d2q.schema import Schema
 from qns.d2q.terms import Mark, Member, Operator, Statement, Term, Written
@@ -21,7 +22,6 @@ from qns.d2q.xml import (
     MAX_BYTES,
     WHITE_SPACE,
     Element,
-    checked_name,
     child,
     is_true,
     key_text,
@@ -33,7 +33,7 @@ from qns.d2q.xml import (
 )
 from qns.errors import DocumentError, DuplicateId, QnsError, shorten
 
-MAX_SUBSCRIPTION_BYTES: Final = 4 * MAX_BYTES
+MAX_SUBSCRIPTION_BYTES: Final = 8 * MAX_BYTES
 """Room for every subscription that the textual spellings accept, however it must be escaped."""
 
 _VALUE, _RANGE = qualified("value"), qualified("range")

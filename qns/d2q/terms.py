@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-MAX_TERMS: Final = 4_096
-"""Constraints plus members of sets, in one subscription."""
-MAX_TEXT_LENGTH: Final = 262_144
-"""Characters of one subscription, in any spelling."""
+# Together they make sure that what is printed can be parsed: printing writes at most two terms for
+# one of the normal form, and each character of a value as twelve at most.
+MAX_TEXT_LENGTH: Final = 1_048_576
+"""Characters of one subscription, in a textual spelling."""
+MAX_TERMS: Final = 8_192
+"""Constraints plus members of sets, as written."""
+MAX_NORMAL_TERMS: Final = 4_096
+"""The same, once the constraints on each attribute are one value set."""
+MAX_VALUE_CHARACTERS: Final = 40_000
+"""Of all strings and sources together."""
+MAX_NAME_CHARACTERS: Final = 200_000
+"""Of the names of attributes, as they are printed."""
 
 
 class Operator(Enum):

@@ -18,7 +18,7 @@ from lxml import etree
 from qns.cbr.domains import QUALITY, STRING, Domain, Key
 from qns.d2q.lexical import read_value, write_value
 from qns.d2q.schema import Schema
-from qns.errors import DocumentError, LimitExceeded, QnsError, ValueRefused, shorten
+from qns.errors import DocumentError, LimitExceeded, QnsError, ValueRefused, shorten, show
 
 Element = etree._Element
 
@@ -158,20 +158,12 @@ def is_true(element: Element, attribute: str) -> bool:
     return element.get(attribute, "").strip(WHITE_SPACE) in ("true", "1")
 
 
-def checked_name(kind: str, text: str) -> str:
-    """An identifier, or an organisation's name: any text that is not empty."""
-    if not text:
-        raise ValueRefused(f"{kind} is empty", remedy=f"give {kind}")
-    STRING.key(text)
-    return text
-
-
 def key_text(domain: Domain, key: Key) -> str:
     """How XML writes a key; ValueRefused if the domain has no such key."""
     if domain is STRING:
         STRING.key(key)
     elif type(key) is not int or not domain.lo <= key <= domain.hi:
-        raise ValueRefused(f"{key!r:.60} is no key of the type {domain.name}")
+        raise ValueRefused(f"{show(key)} is no key of the type {domain.name}")
     return write_value(domain, key)
 
 

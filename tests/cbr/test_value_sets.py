@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qns.cbr.domains import DECIMAL, QUALITY, decimal_key, decimal_value
+from qns.cbr.domains import DECIMAL, QUALITY, STRING, decimal_key, decimal_value
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
 from qns.cbr.strings import Strings
@@ -72,6 +72,24 @@ def test_string_sets_behave_as_the_sets_of_their_strings(a: Strings, b: Strings)
         assert b.holds(witness)
         assert not a.holds(witness)
     assert (a.contains(b) and b.contains(a)) == (a == b)
+
+
+def test_a_witness_is_found_whatever_characters_the_patterns_use() -> None:
+    ideographs = "".join(map(chr, range(0x4E00, 0x9FFF)))
+    everything = "".join(map(chr, range(0x20, 0xD800)))
+    for text in (f"{ideographs}-~*#+%", everything):
+        found = Strings.described(prefix=text).outside(Strings.described(suffix="a"))
+        assert found is not None
+        assert found.startswith(text)
+        assert STRING.key(found) == found
+
+
+def test_fragments_that_others_imply_are_left_out() -> None:
+    described = Strings.described("ab", "yz", ["b", "y", "aa", "aaa", "bc", "by", ""])
+    assert described.fragments == {"aaa", "bc", "by"}
+    assert described.characters == 2 + 2 + 3 + 2 + 2
+    assert Strings.of(["a", "bcd"]).characters == 4
+    assert Strings.described(excluded=["abc", ""]).characters == 3
 
 
 def test_patterns_contain_each_other_as_the_semantics_page_says() -> None:

@@ -18,7 +18,7 @@ from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
 from qns.cbr.strings import Strings
 from qns.cbr.subscription import Subscription, ValueSet
-from qns.cbr.witness import SCOPE, SOURCES, witness
+from qns.cbr.witness import SCOPE, SOURCES, Witness, witness
 from qns.d2q.event_json import EventReader, write_event_json
 from qns.d2q.language import parse_subscription
 from qns.d2q.schema import Schema
@@ -234,3 +234,27 @@ def test_the_witness_differs_in_one_point_only_where_that_is_possible() -> None:
     assert found is not None
     assert found.event.values["Report.Region"] == "Lazio"
     assert found.attribute == "Report.Station"
+
+
+def test_a_witness_is_found_though_a_pattern_uses_every_common_character() -> None:
+    text = "".join(map(chr, range(0x4E00, 0x9FFF))) + "-~*#+%"
+    container = parse_subscription('Report where Station = "a"', WEATHER)
+    contained = parse_subscription(f'Report where Station starts with "{text}"', WEATHER)
+    assert_is_an_event_of_the_schema(witness(container, contained), WEATHER)
+
+
+def test_a_witness_of_two_long_patterns_is_not_too_long_for_an_event() -> None:
+    long = "x" * 39_000
+    container = parse_subscription(
+        f"Report where Station starts with '{long}' and Region = 'a'", WEATHER
+    )
+    contained = parse_subscription(
+        f"Report where Station ends with 'y{long}' and Region exists", WEATHER
+    )
+    assert_is_an_event_of_the_schema(witness(container, contained), WEATHER)
+
+
+def assert_is_an_event_of_the_schema(found: Witness | None, schema: Schema) -> None:
+    assert found is not None
+    fields = write_event_json(found.event, schema)
+    assert EventReader(schema).from_fields(fields) == found.event

@@ -169,8 +169,8 @@ def test_long_expressions_and_strings_are_refused_in_bounded_words(cli: Cli, fil
     events = file("e.jsonl", event.format(1, megabyte) + event.format(2, megabyte * 2))
     outcome = cli("check", "agencies", path, events)
     assert outcome.status == 1
-    assert f"{path}:1: a list of more than 4,096 elements" in outcome.out
-    assert f"{path}:2: a subscription of 1,000,026 characters" in outcome.out
+    assert f"{path}:1: a list of more than 8,192 elements" in outcome.out
+    assert f"{path}:2: a string of 1,000,000 characters" in outcome.out
     assert f"{path}:3: no TAB" in outcome.out
     assert f"{path}:4: unknown class" in outcome.out
     assert "a string of 1,000,000 characters" in outcome.out

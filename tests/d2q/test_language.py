@@ -15,6 +15,7 @@ from qns.cbr.intervals import Intervals
 from qns.cbr.region import EVERY_QUALITY, Region
 from qns.cbr.strings import EVERY_STRING, Strings
 from qns.cbr.subscription import Subscription
+from qns.cli.subscriptions import read_any_spelling
 from qns.d2q.language import parse_statement, parse_subscription
 from qns.d2q.printing import write_readable, write_thesis
 from qns.d2q.schema import Schema
@@ -278,6 +279,20 @@ def test_a_label_may_be_a_word_of_the_language() -> None:
     assert parse_subscription("`Only` where From.accuracy = `_`", WORDS) == parse_subscription(
         "`Only` where From.accuracy = 0.25", WORDS
     )
+
+
+@pytest.mark.parametrize("label", ["Ⅷ", "_", "é", "high-2"])
+def test_every_label_of_the_schema_can_be_asked_for(label: str) -> None:
+    schema = Schema("labels", {"A": {"X": "string"}}, {label: 0.8})
+    written = f"`{label}`" if label == "_" else label
+    found = parse_subscription(f"A where X.accuracy >= {written}", schema)
+    assert found == parse_subscription("A where X.accuracy >= 0.8", schema)
+
+
+def test_a_class_named_subscription_is_no_xml() -> None:
+    for text in ("<subscription>", "< subscription >", "<Subscription, To = 3>"):
+        assert parse_subscription(text, WORDS).data_class == "subscription"
+        assert read_any_spelling(text, WORDS).data_class == "subscription"
 
 
 def test_the_author_s_text_is_kept_and_a_label_is_not() -> None:

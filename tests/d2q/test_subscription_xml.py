@@ -18,7 +18,7 @@ from qns.d2q.subscription_xml import (
     write_subscription,
     write_subscriptions,
 )
-from qns.d2q.terms import MAX_TERMS
+from qns.d2q.terms import MAX_NORMAL_TERMS
 from qns.errors import DuplicateId, QnsError
 from tests.d2q.test_document import texts
 from tests.strategies import ALL_TYPES, subscriptions
@@ -75,7 +75,7 @@ def test_the_subscription_of_the_thesis() -> None:
 
 def test_the_largest_subscription_fits() -> None:
     """As many terms as are allowed, each as long as a number can be."""
-    listed = [(DECIMAL.hi - 2 * index, DECIMAL.hi - 2 * index) for index in range(MAX_TERMS)]
+    listed = [(DECIMAL.hi - 2 * index, DECIMAL.hi - 2 * index) for index in range(MAX_NORMAL_TERMS)]
     values = Intervals.of(listed)
     given = Subscription(
         ALL_TYPES.scope("Thing/Part"), None, {"Thing/Part.Weight": values}, "Thing/Part"
@@ -142,7 +142,7 @@ REFUSED = [
         "compares the two values",
     ),
     ("empty sources", "<sources/>", "an empty set of sources"),
-    ("an empty source", "<sources><source> </source></sources>", "is not an organisation's name"),
+    ("an empty source", "<sources><source> </source></sources>", "an organisation's name is empty"),
     ("sources after constraints", constraint("Weight", "exists") + "<sources/>", "not expected"),
     ("text", "hello", "Character content"),
     ("10,000 terms", constraint("Weight", "differs", "1") * 10_000, "10,000 terms"),
