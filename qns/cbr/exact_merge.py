@@ -169,16 +169,12 @@ def _union(a: ValueSet, b: ValueSet) -> ValueSet | None:
 
 def _fits(element: Subscription) -> bool:
     sources = element.sources or ()
-    texts = [
-        text
-        for values in element.constraints.values()
-        if isinstance(values, Strings)
-        for text in (*(values.listed or values.excluded), values.prefix, values.suffix)
-    ]
+    sets = element.constraints.values()
+    texts = sum(values.characters for values in sets if isinstance(values, Strings))
     return (
-        sum(values.terms for values in element.constraints.values()) <= MAX_TERMS
+        sum(values.terms for values in sets) <= MAX_TERMS
         and len(sources) <= MAX_SOURCES
-        and sum(map(len, texts)) + sum(map(len, sources)) <= MAX_CHARACTERS
+        and texts + sum(map(len, sources)) <= MAX_CHARACTERS
     )
 
 

@@ -31,7 +31,7 @@ from qns.cbr.index.layout import (
     SOURCES_SHIFT,
 )
 from qns.cbr.index.slots import UNKNOWN_CODE, Codes, Slots
-from qns.cbr.index.tables import Rows, Tables, grown
+from qns.cbr.index.tables import Tables, grown
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
 from qns.cbr.strings import Strings
@@ -92,7 +92,7 @@ class CompiledIndex(Generic[Id]):
     def insert_all(self, items: Iterable[tuple[Id, Subscription]]) -> None:
         """Inserts many at once: all of them, or none if one cannot be."""
         with self._lock:
-            rows = Rows()
+            rows = array("q")
             entered: list[Id] = []
             try:
                 for id, subscription in items:
@@ -188,7 +188,7 @@ class CompiledIndex(Generic[Id]):
 
     # -- encoding -------------------------------------------------------------------------------
 
-    def _encode(self, id: Id, subscription: Subscription, rows: Rows) -> None:
+    def _encode(self, id: Id, subscription: Subscription, rows: array[int]) -> None:
         """Turns a subscription into rows: one, or one for each value that it lists."""
         part = self._part(subscription.scope)
         flags = self._source_set(subscription.sources) << SOURCES_SHIFT
@@ -260,22 +260,16 @@ class CompiledIndex(Generic[Id]):
         part: int,
         intervals: list[tuple[int, int, int]],
         checks: list[list[int]],
-        rows: Rows,
+        rows: array[int],
     ) -> None:
         if checks:
             words = list(chain.from_iterable(checks))
             self._tables.store_extra(meta & HANDLE_MASK, len(checks), words)
             meta |= EXTRA_BIT
         intervals.sort()  # rows with the same attributes share their columns
-        for slot, lo, hi in intervals:
-            rows.slot.append(slot)
-            rows.lo.append(lo)
-            rows.hi.append(hi)
-        rows.start.append(len(rows.slot))
-        rows.part.append(part)
-        rows.meta.append(meta)
+        rows.extend((part, meta, len(intervals), *chain.from_iterable(intervals)))
 
-    def _place(self, rows: Rows) -> None:
+    def _place(self, rows: array[int]) -> None:
         if len(self._slots) > self._known_slots:
             self._tables.fit_slots(self._slots.bits, self._slots.weights)
             self._known_slots = len(self._slots)

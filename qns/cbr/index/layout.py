@@ -63,6 +63,9 @@ WEIGHT_DATA, WEIGHT_QUALITY = 4, 1
 # where: the bucket, or the complement of the group; the row in it; the extra checks.
 WHERE_HOME, WHERE_POSITION, WHERE_EXTRA, WHERE_COLUMNS = 0, 1, 2, 3
 
+# A row on its way in: partition, meta word, how many intervals; then each as slot, lo, hi.
+ITEM_PART, ITEM_META, ITEM_LENGTH, ITEM_FIELDS = 0, 1, 2, 3
+
 # An encoded event: class, source, how many values; then each value as slot, key.
 EVENT_CLASS, EVENT_SOURCE, EVENT_LENGTH, EVENT_FIELDS = 0, 1, 2, 3
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from qns.cbr.compilation import compiled
-from qns.cbr.index.arena import allocate, door_of, mix, open_door, release, size_class
+from qns.cbr.index.arena import allocate, door_of, open_door, release, size_class
+from qns.cbr.index.filing import best_access, count_pin, count_pins
 from qns.cbr.index.groups import (
     add_to_group,
     group_for,
@@ -40,6 +41,10 @@ from qns.cbr.index.layout import (
     HEAD_SIZE,
     HEAD_WORDS,
     HIGH_SHIFT,
+    ITEM_FIELDS,
+    ITEM_LENGTH,
+    ITEM_META,
+    ITEM_PART,
     LARGE,
     NO_SLOT,
     REASON,
@@ -49,7 +54,6 @@ from qns.cbr.index.layout import (
     ROW_WIDTH,
     SLOT_BIT,
     SLOT_FILED,
-    SLOT_WEIGHT,
     START_MASK,
     TABLES_FULL,
     USED_BUCKETS,
@@ -59,38 +63,6 @@ from qns.cbr.index.layout import (
     WHERE_POSITION,
     WIDTH_SHIFT,
 )
-
-
-@compiled
-def count_pin(counts: Any, part: Any, slot: Any, key: Any, step: Any) -> None:
-    """Counts how many rows pin each value, and any value of a slot, in a sketch of fixed size."""
-    mask = np.uint64(counts.shape[0] - 1)
-    place = (part << 32) | slot
-    counts[np.int64(mix(place, key) & mask)] += step
-    counts[np.int64(mix(place, ANY_KEY) & mask)] += step
-
-
-@compiled
-def best_access(
-    first: Any, last: Any, slot: Any, lo: Any, hi: Any, part: Any, slots: Any, counts: Any
-) -> Any:
-    """The interval to file a row under: the one that the fewest events are expected to meet.
-
-    An interval of one value counts with the share of rows that pin this value among those that
-    pin any value of the attribute.
-    """
-    mask = np.uint64(counts.shape[0] - 1)
-    best, lowest = -1, 0.0
-    for at in range(first, last):
-        chance = float(slots[slot[at], SLOT_WEIGHT])
-        if lo[at] == hi[at]:
-            place = (part << 32) | slot[at]
-            pinned = counts[np.int64(mix(place, lo[at]) & mask)]
-            of_all = counts[np.int64(mix(place, ANY_KEY) & mask)]
-            chance *= pinned / max(1, of_all)
-        if best < 0 or chance < lowest:
-            best, lowest = at, chance
-    return best
 
 
 @compiled
@@ -184,12 +156,7 @@ def convert(
 @compiled
 def insert_batch(
     begin: Any,
-    start: Any,
-    slot: Any,
-    lo: Any,
-    hi: Any,
-    part: Any,
-    meta: Any,
+    items: Any,
     arena: Any,
     doors: Any,
     buckets: Any,
@@ -202,24 +169,24 @@ def insert_batch(
     counts: Any,
     state: Any,
 ) -> Any:
-    """Inserts rows from `begin` on; returns how many are in, and in `state` why it stopped.
+    """Inserts the items from `begin` on; returns where it stopped, and in `state` why.
 
     All values that the rows pin are counted first, so that the first rows choose as well as the
     last where to be filed.
     """
     if begin == 0 and state[REASON] == DONE:
-        for item in range(part.shape[0]):
-            for at in range(start[item], start[item + 1]):
-                if lo[at] == hi[at]:
-                    count_pin(counts, part[item], slot[at], lo[at], 1)
-    for item in range(begin, part.shape[0]):
-        first, last = start[item], start[item + 1]
-        access = best_access(first, last, slot, lo, hi, part[item], slots, counts)
-        place, key, pin = part[item] << 32 | NO_SLOT, np.int64(ANY_KEY), -1
+        count_pins(items, counts)
+    item = begin
+    while item < items.shape[0]:
+        part, meta = items[item + ITEM_PART], items[item + ITEM_META]
+        first = item + ITEM_FIELDS
+        last = first + 3 * items[item + ITEM_LENGTH]
+        access = best_access(items, first, last, part, slots, counts)
+        place, key, pin = part << 32 | NO_SLOT, np.int64(ANY_KEY), -1
         if access >= 0:
-            place |= slot[access]
-            if lo[access] == hi[access]:
-                key, pin = lo[access], access
+            place |= items[access]
+            if items[access + 1] == items[access + 2]:
+                key, pin = items[access + 1], access
         door = door_of(doors, place, key)
         bucket = doors[door, DOOR_TARGET]
         if bucket < 0:
@@ -240,26 +207,25 @@ def insert_batch(
             buckets[bucket, BUCKET_KEY] = key
             slots[place & 0xFFFFFFFF, SLOT_FILED] |= FILED_PINNED if pin >= 0 else FILED_ANY
         # The row's intervals, all but the pinned one, in a chunk of their own for a moment.
-        width = last - first - (1 if pin >= 0 else 0)
+        width = items[item + ITEM_LENGTH] - (1 if pin >= 0 else 0)
         source = allocate(arena, max(1, 3 * width))
         if source < 0:
             state[REASON] = ARENA_FULL
             return item
         need = np.uint64(0)
         to = source
-        for at in range(first, last):
-            need |= np.uint64(1) << np.uint64(slots[slot[at], SLOT_BIT])
+        for at in range(first, last, 3):
+            need |= np.uint64(1) << np.uint64(slots[items[at], SLOT_BIT])
             if at != pin:
-                arena[to] = slot[at]
-                arena[to + 1] = lo[at]
-                arena[to + 2] = hi[at]
+                for word in range(3):
+                    arena[to + word] = items[at + word]
                 to += 3
         done = True
         if buckets[bucket, BUCKET_STRIDE] and buckets[bucket, BUCKET_LENGTH] >= LARGE:
             done = convert(bucket, arena, buckets, groups, group_doors, free_groups, where, state)
         if done and buckets[bucket, BUCKET_STRIDE]:
             done = add_to_rows(
-                bucket, meta[item], np.int64(need), source, width, arena, buckets, where, state
+                bucket, meta, np.int64(need), source, width, arena, buckets, where, state
             )
         elif done:
             group = group_for(
@@ -275,14 +241,15 @@ def insert_batch(
                 state,
             )
             done = group >= 0 and add_to_group(
-                group, meta[item], source, arena, buckets, groups, where, state
+                group, meta, source, arena, buckets, groups, where, state
             )
         release(arena, source, max(1, 3 * width))
         if not done:
             return item
         buckets[bucket, BUCKET_LENGTH] += 1
+        item = last
     state[REASON] = DONE
-    return part.shape[0]
+    return item
 
 
 @compiled

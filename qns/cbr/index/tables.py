@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,6 @@ from qns.cbr.index.placing import delete_one, enter_all, insert_batch
 
 _COUNTERS = 1 << 20
 _NONE = np.zeros(0, np.int64)
-
-
-class Rows:
-    """Rows on their way in, as flat arrays: one of each per row, three per interval."""
-
-    def __init__(self) -> None:
-        self.start = array("q", [0])
-        self.slot, self.lo, self.hi = array("q"), array("q"), array("q")
-        self.part, self.meta = array("q"), array("q")
-
-    def arrays(self) -> Iterator[Any]:
-        for each in (self.start, self.slot, self.lo, self.hi, self.part, self.meta):
-            yield np.frombuffer(each, np.int64) if each else _NONE
 
 
 class Tables:
@@ -55,20 +41,15 @@ class Tables:
     def nbytes(self) -> int:
         return sum(each.nbytes for each in vars(self).values())
 
-    def place(self, rows: Rows) -> None:
+    def place(self, items: array[int]) -> None:
         """Puts all rows where they belong, or none of them if there is no memory."""
-        start, slot, lo, hi, part, meta = rows.arrays()
+        words = np.frombuffer(items, np.int64) if items else _NONE
         done = 0
         try:
             while True:
                 done = insert_batch(
                     done,
-                    start,
-                    slot,
-                    lo,
-                    hi,
-                    part,
-                    meta,
+                    words,
                     self.arena,
                     self.doors,
                     self.buckets,
@@ -89,8 +70,10 @@ class Tables:
                     self._grow_directories()
         except BaseException:
             self.state[at.REASON] = at.DONE
-            for word in meta[:done].tolist():
-                self.delete(word & at.HANDLE_MASK)
+            item = 0
+            while item < done:
+                self.delete(items[item + at.ITEM_META] & at.HANDLE_MASK)
+                item += at.ITEM_FIELDS + 3 * items[item + at.ITEM_LENGTH]
             raise
 
     def delete(self, handle: int) -> None:
@@ -173,8 +156,9 @@ class Tables:
 
     def _grow_arena(self, words: int) -> None:
         size = len(self.arena)
+        more = size // 2 if size < 1 << 20 else size // 8
         # In place where the system can, so that a large arena is not copied.
-        self.arena.resize(size + max(size // 2, words), refcheck=False)
+        self.arena.resize(size + max(more, words), refcheck=False)
 
     def _grow_directories(self) -> None:
         """More room for buckets and groups; those that have emptied are given to others."""
