@@ -67,6 +67,10 @@ def witness(
         pair = _outside(narrower, wider)
         if pair is not None:
             reason = f"{name_b} accepts values of {attribute} that {name_a} does not"
+            if isinstance(wider, Region) and wider.new.holds(pair[0]):  # so it is the change
+                reason = f"{name_b} accepts changes of {attribute} that {name_a} does not"
+                if pair[1] is None:
+                    reason = f"{name_b} accepts {attribute} without a previous value, {name_a} not"
             return _checked(a, b, reason, attribute, _event(a, b, {attribute: pair}))
     return None
 

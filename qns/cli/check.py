@@ -27,10 +27,11 @@ from qns.d2q.xml import parse_xml
 from qns.errors import DocumentError, QnsError
 
 _DESCRIPTION = """
-Checks files against a schema and prints every error, with its place and a remedy. What a
-file holds is recognised: lines of subscriptions (id<TAB>subscription), lines of events
-(JSON), or XML: a D2Q document, an event, one or more subscriptions, a schema; and DTDs. Of
-an XML file that is no list the first error is told. Without files, the schema itself is checked.
+Checks files against a schema and prints what is wrong on each line, with the place and a
+remedy. What a file holds is recognised: lines of subscriptions (id<TAB>subscription), lines
+of events (JSON), or XML: a D2Q document, an event, one or more subscriptions, a schema; and
+DTDs. Of an XML file that is no list the first error is told. Without files, the schema
+itself is checked.
 
 Exit status: 0 if all is well, 1 if errors were found, 2 if something could not be read.
 """

@@ -46,7 +46,9 @@ class EventReader:
         try:
             fields = orjson.loads(line)
         except ValueError as problem:
-            raise DocumentError(f"not JSON: {problem}") from None
+            raise DocumentError(
+                f"not JSON: {problem}", remedy="write one event on one line"
+            ) from None
         return self.from_fields(fields)
 
     def from_fields(self, fields: object) -> Event:
@@ -84,7 +86,7 @@ class EventReader:
 
     def _new_tables(self, name: object) -> _ClassTables:
         if type(name) is not str:
-            raise DocumentError(f"'class' is {show(name)}", remedy="name a class of the schema")
+            raise DocumentError(f"'class' {_shown(name)}", remedy="name a class of the schema")
         tables = _ClassTables(self.schema, self.schema.data_class(name))
         if len(self._tables) < _MAX_SPELLINGS:
             self._tables[name] = tables
@@ -92,7 +94,7 @@ class EventReader:
 
     def _new_source(self, source: object) -> str:
         if type(source) is not str:
-            raise DocumentError(f"'source' is {show(source)}", remedy="name an organisation")
+            raise DocumentError(f"'source' {_shown(source)}", remedy="name an organisation")
         checked_organisation(source)
         if len(self._sources) < _MAX_SPELLINGS:
             self._sources.add(source)
@@ -211,7 +213,7 @@ def _checked_id(id: object) -> str:
         return checked_name("an event's id", id)
     if type(id) is int and id.bit_length() <= _MAX_ID_BITS:
         return str(id)
-    raise DocumentError(f"'id' is {show(id)}", remedy="give a string or a whole number")
+    raise DocumentError(f"'id' {_shown(id)}", remedy="give a string or a whole number")
 
 
 def _published(published: object) -> int:
@@ -232,3 +234,7 @@ def _available(available: object) -> float:
     if not 0 <= seconds < inf:
         raise DocumentError(f"'available' is {show(available)}", remedy="seconds from 0 on, or INF")
     return seconds
+
+
+def _shown(value: object) -> str:
+    return "is missing" if value is None else f"is {show(value)}"

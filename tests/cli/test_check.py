@@ -112,7 +112,7 @@ def test_the_kind_of_a_file_is_recognised(
         ("e.jsonl", b"\n[1]\n", ":2: an event is a JSON object"),
         ("e.jsonl", b"{} {}", ":1: not JSON"),
         ("e.jsonl", b'{"id": "\xff"}', ":1: byte 0xFF is not UTF-8"),
-        ("e.jsonl", b'{"id": 1, "source": "x"}', ":1: event 1: 'class' is None"),
+        ("e.jsonl", b'{"id": 1, "source": "x"}', ":1: event 1: 'class' is missing"),
         (
             "e.jsonl",
             b'{"id": 1, "class": "Enterprise", "source": "x"}\n' * 2,

@@ -55,7 +55,7 @@ def test_deep_nesting_is_refused_in_a_few_words(part: str, said: str) -> None:
         ({"id": "a\0"}, "character U+0000"),
         ({"id": 10**5000}, "'id' is a whole number of more than 38 digits"),
         ({"id": True}, "'id' is True"),
-        ({"id": None}, "'id' is None"),
+        ({"id": None}, "'id' is missing"),
         ({"source": ""}, "an organisation's name is empty"),
         ({"source": " x "}, "' x ' is not an organisation's name (remove the blanks"),
         ({"source": "a\x1b[31m"}, "character U+001B"),
