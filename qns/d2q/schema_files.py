@@ -22,7 +22,7 @@ def load_schema(name_or_path: str) -> Schema:
     reader = _READERS.get(Path(name_or_path).suffix.lower())
     if reader is None:
         problem = NameNotKnown("schema", name_or_path, SHIPPED)
-        problem.remedy = _REMEDY
+        problem.remedy = f"{problem.remedy} or {_REMEDY}" if problem.near_misses else _REMEDY
         raise problem
     data = _read_file(name_or_path)
     try:
