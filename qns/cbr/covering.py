@@ -75,10 +75,6 @@ class CoveringOrder(Generic[Id]):
         """M: the maximal elements, one for each equivalence class."""
         return frozenset(self._roots)
 
-    @property
-    def merge_size(self) -> int:
-        return len(self._roots)
-
     def covers(self) -> Iterator[tuple[Subscription, list[Id], list[Id]]]:
         """Each element of M, the ids that ask for just it, and the ids that it covers."""
         for root in self._roots:

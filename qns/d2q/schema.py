@@ -8,7 +8,7 @@ Names are case-insensitive and resolve to one qualified spelling (semantics §1,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -280,8 +280,3 @@ class Schema:
 def parent(path: str) -> str:
     """The class that encloses this one; empty for an outermost class."""
     return path.rpartition("/")[0]
-
-
-def below(path: str, paths: Iterable[str]) -> list[str]:
-    """Those of `paths` that are `path` or stand below it."""
-    return [other for other in paths if other == path or other.startswith(f"{path}/")]

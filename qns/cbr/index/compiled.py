@@ -164,7 +164,7 @@ class CompiledIndex(Generic[Id]):
                 entry = attributes.get(name)
                 if entry is not None:
                     add(entry.slot)
-                    add(key if type(key) is int else entry.code(key))  # type: ignore[arg-type]
+                    add(entry.code(key) if isinstance(key, str) else key)
             for name, old in event.previous.items():
                 slot = previous_slots.get(name)
                 if slot is not None:
