@@ -27,7 +27,7 @@ define timed
 	printf '%s: %d min %02d s\n' "$(1)" $$(( took / 60 )) $$(( took % 60 )); exit $$status
 endef
 
-.PHONY: help demo test thorough lint bench clean
+.PHONY: help demo test thorough simulate lint bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,12 @@ test: lint  ## install the tools, then lint and run the test suite on all cores
 
 thorough: $(VENV)/.dev  ## the tests with thousands of random examples each: about an hour
 	$(call timed,pytest,QNS_HYPOTHESIS=thorough $(IN_VENV) -m pytest -n auto $(ARGS))
+
+# Which seeds: those that ARGS names, or these.
+SEEDS = $(if $(filter --seeds% --fresh% --replay%,$(ARGS)),,--seeds 0..20000)
+
+simulate: $(VENV)/.core  ## break 20,000 simulated federations, on all cores, and judge them
+	@$(VENV)/bin/qns simulate --jobs 0 $(SEEDS) $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
 	$(call timed,ruff check,$(IN_VENV) -m ruff check)

@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bench_matching, bench_merging, bench_zones, machine, matching_report, report
+from benchmarks import (
+    bench_matching,
+    bench_merging,
+    bench_peer,
+    bench_zones,
+    machine,
+    matching_report,
+    report,
+)
 from benchmarks.timing import tidy
 
 Tell = Callable[[str], None]
@@ -40,6 +48,7 @@ SUBJECTS: dict[str, tuple[Callable[[bool, Tell], Any], Callable[[Any], str]]] = 
     "matching": (bench_matching.run, matching_report.text),
     "merging": (bench_merging.run, bench_merging.text),
     "zones": (zones, zones_text),
+    "peer": (bench_peer.run, bench_peer.text),
 }
 
 

@@ -8,10 +8,15 @@ QnsError                    anything wrong with what we were given; never a bug 
 ├── LanguageError           a subscription that does not parse; points at the column
 ├── SchemaError             a schema or a schema mapping that contradicts itself
 ├── DocumentError           XML or JSON that is malformed or breaks its schema
-└── DuplicateId             an identifier that is taken already
+├── DuplicateId             an identifier that is taken already
+├── NotAllowed              a request that this peer may not serve: not a member, not hosted here
+├── FederationError         a federation document that contradicts itself or the one in force
+├── Busy                    a bounded buffer is full: the same request succeeds later
+│   └── StoreFull           no room left on the disk
+└── StoreFailed             the store cannot be read or written
 
 Each says what is wrong, where (`place`) and what to do about it (`remedy`).
-Errors of lark, lxml, orjson and numba never leave the module that calls them.
+Errors of lark, lxml, orjson, apsw and numba never leave the module that calls them.
 """
 
 from __future__ import annotations
@@ -123,6 +128,26 @@ class DocumentError(QnsError):
 
 class DuplicateId(QnsError):
     """An identifier that is already in use."""
+
+
+class NotAllowed(QnsError):
+    """A request that this peer may not serve, whoever asks."""
+
+
+class FederationError(QnsError):
+    """A federation document that contradicts itself, or the one in force."""
+
+
+class Busy(QnsError):
+    """A bounded buffer is full: nothing was changed, and the same request succeeds later."""
+
+
+class StoreFull(Busy):
+    """No room left on the disk: nothing was committed."""
+
+
+class StoreFailed(QnsError):
+    """The store cannot be read or written, or is not a store of this peer."""
 
 
 def mark_text(line: int, column: int | None) -> str:

@@ -30,7 +30,8 @@ class ProducerView:
         """The change of the view that a change of the merge set brings about."""
         delta = NO_CHANGE
         # Newcomers first: what they cover then leaves without others coming back in between.
-        for element in change.added:
+        # In a fixed order, because of elements that look alike here the first one's wording stays.
+        for element in sorted(change.added, key=lambda each: (each.data_class, each.only)):
             projected = element.projected(self.producer, self.hosted)
             if projected is not None:
                 delta = delta.then(self._order.subscribe(element, projected))

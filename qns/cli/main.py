@@ -10,16 +10,38 @@ import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from qns import __version__
-from qns.cli import check, contains, demo, match, merge, schema, schemas
+from qns.cli import (
+    check,
+    contains,
+    demo,
+    federation,
+    match,
+    merge,
+    schema,
+    schemas,
+    simulate,
+    verify,
+)
 from qns.cli.options import epilog
 from qns.cli.problems import Problem
 from qns.cli.screen import Screen
 from qns.errors import QnsError
 
-COMMANDS: Final = (demo, check, match, contains, merge, schemas, schema)
+COMMANDS: Final = (
+    demo,
+    check,
+    match,
+    contains,
+    merge,
+    schemas,
+    schema,
+    federation,
+    verify,
+    simulate,
+)
 
 _INTERRUPTED = 130
 _NOBODY_READS = 141
@@ -68,7 +90,7 @@ def new_parser() -> ArgumentParser:
         prog="qns",
         description=_DESCRIPTION.strip(),
         epilog=epilog(_EXAMPLES),
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"qns {__version__}")
@@ -76,6 +98,15 @@ def new_parser() -> ArgumentParser:
     for command in COMMANDS:
         command.add(commands)
     return parser
+
+
+class _Help(RawDescriptionHelpFormatter):
+    """Leaves room for the longest command, also where argparse (before 3.12.7) forgets to."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        longest = max(len(command.__name__.rpartition(".")[2]) for command in COMMANDS)
+        self._action_max_length = 2 * self._indent_increment + longest
 
 
 def _utf8(stream: TextIO | None) -> TextIO:

@@ -1,4 +1,7 @@
-"""A schema as an XML file (`schemas/schema.xsd`): labels, classes, typed properties."""
+"""A schema as XML (`schemas/schema.xsd`): labels, classes, typed properties.
+
+It is a file of its own, or an element inside another document.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +33,28 @@ _MAX_DIGITS = 400
 def write_schema(schema: Schema) -> bytes:
     """The schema as XML, in its own order."""
     root = new_root("schema")
-    root.set("name", checked_schema_name(schema.name))
-    for label, number in schema.labels.items():
-        child(root, qualified("label"), name=label, value=write_number(number))
-    for path, properties in schema.properties.items():
-        element = child(root, qualified("class"), path=path)
-        for prop in properties:
-            child(element, qualified("property"), name=prop.name, type=prop.domain.name)
+    write_schema_into(root, schema)
     return to_bytes(root)
 
 
 def read_schema(data: bytes | str, *, max_bytes: int = MAX_SCHEMA_BYTES) -> Schema:
     """The schema that the XML tells; QnsError with the line."""
-    root = read_root(data, "schema", "schema", max_bytes=max_bytes)
+    return schema_in(read_root(data, "schema", "schema", max_bytes=max_bytes))
+
+
+def write_schema_into(element: Element, schema: Schema) -> None:
+    """Fills a `schema` element."""
+    element.set("name", checked_schema_name(schema.name))
+    for label, number in schema.labels.items():
+        child(element, qualified("label"), name=label, value=write_number(number))
+    for path, properties in schema.properties.items():
+        declared = child(element, qualified("class"), path=path)
+        for prop in properties:
+            child(declared, qualified("property"), name=prop.name, type=prop.domain.name)
+
+
+def schema_in(root: Element) -> Schema:
+    """The schema that a valid `schema` element tells; QnsError with the line."""
     node = root
     classes: dict[str, dict[str, str]] = {}
     labels: dict[str, float] = {}

@@ -1,8 +1,9 @@
-"""The mappings of the two shipped federations (semantics §12)."""
+"""The federations that come with QNS, and who hosts what in them (semantics §12)."""
 
 from __future__ import annotations
 
 from qns.d2q.shipped import AGENCIES, WEATHER
+from qns.federation.document import Federation
 from qns.federation.mapping import SchemaMapping
 
 
@@ -33,3 +34,12 @@ WEATHER_PARTIAL = SchemaMapping.of(
         for station in _stations(1, 10)
     },
 )
+
+AGENCIES_FEDERATION = Federation.of("agencies", AGENCIES, AGENCIES_MAPPING.hosts)
+WEATHER_FEDERATION = Federation.of("weather", WEATHER, WEATHER_FULL.hosts)
+WEATHER_PARTIAL_FEDERATION = Federation.of("weather-partial", WEATHER, WEATHER_PARTIAL.hosts)
+
+FEDERATIONS = {
+    federation.name: federation
+    for federation in (AGENCIES_FEDERATION, WEATHER_FEDERATION, WEATHER_PARTIAL_FEDERATION)
+}

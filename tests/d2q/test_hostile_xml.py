@@ -15,6 +15,8 @@ from qns.d2q.schema_xml import read_schema, write_schema
 from qns.d2q.shipped import AGENCIES
 from qns.d2q.subscription_xml import read_subscription, read_subscriptions, write_subscriptions
 from qns.errors import QnsError
+from qns.federation.document_xml import read_federation, write_federation
+from qns.federation.shipped import AGENCIES_FEDERATION
 from tests.d2q import test_document_xml, test_event_xml, test_subscription_xml
 
 Reader = Callable[[bytes], object]
@@ -29,6 +31,7 @@ READERS: dict[str, tuple[Reader, bytes]] = {
         write_subscriptions([("a", read_subscription(SUBSCRIPTION, AGENCIES))], AGENCIES),
     ),
     "schema": (read_schema, write_schema(AGENCIES)),
+    "federation": (read_federation, write_federation(AGENCIES_FEDERATION)),
     "dtd": (read_dtd, write_dtd(AGENCIES).encode()),
 }
 

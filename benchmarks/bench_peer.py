@@ -1,0 +1,261 @@
+"""The peer's core: one producer in memory, 10 consumers, 10,000 subscriptions at each of them.
+
+The producer is told the consumers' merge subscriptions, then publishes; every `Notify` that comes
+out is answered as its receiver would. Nothing fails. Against it stands the **limit**: the same
+events matched against the same External Merge Table, and nothing else. One consumer is measured
+too: what it takes to read, order, match and deliver what it is sent. The steps of the producer are
+measured apart, on the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from benchmarks import workload
+from benchmarks.report import figure, micro, table, times
+from benchmarks.timing import cpu_seconds, interleaved, medians
+from qns.cbr.covering import CoveringOrder
+from qns.cbr.event import Event
+from qns.cbr.index import MatchingIndex
+from qns.d2q.event_json import EventReader
+from qns.d2q.event_xml import write_event
+from qns.d2q.printing import write_readable
+from qns.d2q.subscription_xml import write_subscription
+from qns.edl.layer import Send
+from qns.edl.merger import Digest
+from qns.edl.messages import (
+    ChangeSub,
+    Envelope,
+    Hello,
+    Notification,
+    Notified,
+    Notify,
+    Outcome,
+    Standing,
+    SubChanged,
+)
+from qns.federation.document import Federation
+from qns.federation.document_xml import write_federation
+from qns.gateway import Gateway
+from qns.iil.requests import Publish, Subscribe
+from qns.inputs import Answered, Effects, Input, Received
+from qns.recovery import Settings
+from qns.store.lineage import MemoryLineage
+from qns.store.memory import MemoryStore
+from qns.tuning import Tuning
+
+Tell = Callable[[str], None]
+
+CONSUMERS = [f"Org{number}" for number in range(10)]
+PRODUCER = "Producer"
+BATCHES = (1, 10, 100)
+
+
+class Producer:
+    """A gateway whose neighbours always answer at once."""
+
+    def __init__(self, views: dict[str, list[str]]) -> None:
+        hosts = dict.fromkeys([PRODUCER, *CONSUMERS], workload.CLASSES)
+        federation = Federation.of("bench", workload.SCHEMA, hosts, capability=len(CONSUMERS))
+        self.document = write_federation(federation)
+        self.gateway = open_gateway(PRODUCER, self.document)
+        self.now = 0.0
+        self.carried: list[Notification] = []
+        self.settle(self.gateway.first)
+        for name, texts in views.items():
+            change = ChangeSub(1, 1, 1, None, 1, tuple(texts), (), str(Digest(texts)))
+            effects = self.run([Received(Envelope(name, 1, (), change))])
+            (answer,) = effects.answers
+            assert isinstance(answer, Envelope)
+            assert isinstance(answer.body, SubChanged), answer.body
+
+    def run(self, inputs: Sequence[Input]) -> Effects:
+        self.now += 0.001
+        return self.gateway.run(inputs, self.now)
+
+    def publish(self, events: Sequence[Event], batch: int) -> None:
+        for at in range(0, len(events), batch):
+            self.settle(self.run([Publish(event) for event in events[at : at + batch]]))
+
+    def settle(self, effects: Effects) -> None:
+        while effects.sends:
+            effects = self.run([self.answer(send) for send in effects.sends])
+
+    def answer(self, send: Send) -> Answered:
+        body = send.envelope.body
+        if isinstance(body, Notify):
+            items = [each for each in body.items if isinstance(each, Notification)]
+            if send.to == CONSUMERS[0]:
+                self.carried.extend(items)
+            last = max(each.entry.number for each in items)
+            reply: Any = Notified((Outcome(True),) * len(items), Standing(1, 1, 1, 1, last))
+        elif isinstance(body, Hello):
+            reply = Hello(1, 1, 0, (), 1, 0, str(Digest()), Standing(1, 1, 1, 1, 0), 0, "")
+        else:
+            raise TypeError(f"{type(body).__name__} to {send.to}: nothing of the kind was expected")
+        return Answered(send.number, Envelope(send.to, 1, (), reply))
+
+
+def open_gateway(name: str, document: bytes) -> Gateway:
+    tuning = Tuning(gossip_every_s=1e9)
+    settings = Settings(name, tuning, MatchingIndex)
+    return Gateway.open(
+        settings, MemoryStore(), MemoryLineage(), document=document, nonce="bench", now=0.0
+    )
+
+
+def views(per_consumer: int, tell: Tell) -> dict[str, list[str]]:
+    """Each consumer's merge subscription, as the elements that it sends to the producer."""
+    found = {}
+    for nth, name in enumerate(CONSUMERS):
+        tell(f"peer: merging the subscriptions of {name}")
+        order: CoveringOrder[str] = CoveringOrder()
+        for id, subscription in workload.subscriptions(per_consumer, seed=nth).items():
+            seen = subscription.projected(PRODUCER, workload.CLASSES)
+            if seen is not None:
+                order.subscribe(str(id), seen)
+        merged = order.merge_set
+        found[name] = [write_subscription(each, workload.SCHEMA).decode() for each in merged]
+    return found
+
+
+def events_of(number: int, seed: int) -> list[Event]:
+    reader = EventReader(workload.SCHEMA)
+    return [
+        reader.from_fields({**fields, "id": f"{seed}-{nth}", "source": PRODUCER})
+        for nth, fields in enumerate(workload.events(number, seed=seed))
+    ]
+
+
+def run(quick: bool, tell: Tell) -> dict[str, Any]:
+    per_consumer, number, repeats = (500, 200, 2) if quick else (10_000, 2_000, 5)
+    told = views(per_consumer, tell)
+    tell("peer: telling the producer")
+    producer = Producer(told)
+    matcher = producer.gateway.peer.producer.table.matcher
+    seeds = iter(range(10**9))
+    tell("peer: publishing")
+
+    def limit() -> None:
+        for event in events_of_next:
+            matcher.interested(event)
+
+    seconds: dict[str, float] = {}
+    events_of_next = events_of(number, next(seeds))
+    interested = sum(len(matcher.interested(event)) for event in events_of_next)
+    rounds: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        for batch in BATCHES:
+            fresh = events_of(number, next(seeds))
+            took = cpu_seconds(lambda fresh=fresh, batch=batch: producer.publish(fresh, batch))
+            rounds.setdefault(f"publish, {batch} per turn", []).append(took)
+        rounds.setdefault("limit: match only", []).append(cpu_seconds(limit))
+    seconds = medians(rounds)
+    tell("peer: the steps")
+    steps = _steps(events_of_next, matcher.interested, repeats)
+    tell("peer: one consumer")
+    return {
+        "subscriptions_per_consumer": per_consumer,
+        "elements": {name: len(texts) for name, texts in told.items()},
+        "events": number,
+        "interested_per_event": interested / number,
+        "seconds": seconds,
+        "steps": steps,
+        "consumer": _consumer(producer, per_consumer, tell),
+    }
+
+
+def _steps(events: list[Event], match: Callable[[Event], object], repeats: int) -> dict[str, float]:
+    """Seconds for all events, step by step."""
+
+    def each(work: Callable[[Event], object]) -> Callable[[], object]:
+        return lambda: [work(event) for event in events]
+
+    works = {
+        "external matcher": each(match),
+        "write the event as XML": each(lambda event: write_event(event, workload.SCHEMA)),
+    }
+    return medians(interleaved(works, repeats))
+
+
+def _consumer(producer: Producer, subscriptions: int, tell: Tell) -> dict[str, Any]:
+    """One consumer with all its users, given what the producer sent to it, ten items a call."""
+    name = CONSUMERS[0]
+    gateway = open_gateway(name, producer.document)
+    users = workload.subscriptions(subscriptions, seed=0)
+    requests = [
+        Subscribe("user", write_readable(each, workload.SCHEMA), id=str(id))
+        for id, each in users.items()
+    ]
+    tell(f"peer: {len(requests):,} users of {name} subscribe")
+    _settle(gateway, gateway.first)
+    subscribing = cpu_seconds(lambda: _settle(gateway, gateway.run(requests, 0.0)))
+    items = producer.carried
+    calls = [tuple(items[at : at + 10]) for at in range(0, len(items), 10)]
+
+    def receive() -> None:
+        for nth, call in enumerate(calls):
+            envelope = Envelope(PRODUCER, 1, (), Notify(call))
+            gateway.run([Received(envelope)], nth * 0.001)
+
+    receiving = cpu_seconds(receive)
+    assert gateway.peer.consumer.standing(PRODUCER).last == len(items)
+    return {
+        "subscribe_seconds": subscribing,
+        "notifications": len(items),
+        "notify_seconds": receiving,
+        "deliveries": _deliveries(gateway, users),
+    }
+
+
+def _settle(gateway: Gateway, effects: Effects) -> None:
+    """Answers a consumer as producers do that have nothing for it yet."""
+    while effects.sends:
+        inputs = []
+        for send in effects.sends:
+            body = send.envelope.body
+            if isinstance(body, Hello):
+                reply: Any = Hello(1, 1, 0, (), 1, 0, str(Digest()), Standing(1, 1, 1, 1, 0), 0, "")
+            elif isinstance(body, ChangeSub):
+                reply = SubChanged(body.version, 1, 0, 1, ())
+            else:
+                raise TypeError(f"{type(body).__name__} to {send.to}")
+            inputs.append(Answered(send.number, Envelope(send.to, 1, (), reply)))
+        effects = gateway.run(inputs, 0.0)
+
+
+def _deliveries(gateway: Gateway, users: Iterable[Any]) -> int:
+    return sum(gateway.peer.iil.table[str(id)].delivered for id in users)
+
+
+def text(results: dict[str, Any]) -> str:
+    number, seconds = results["events"], results["seconds"]
+    limit = seconds["limit: match only"]
+    rows = [
+        [what, figure(number / took), micro(took / number), times(limit / took)]
+        for what, took in seconds.items()
+    ]
+    steps = [[what, micro(took / number)] for what, took in results["steps"].items()]
+    whole = seconds["publish, 100 per turn"] / number
+    others = whole - sum(results["steps"].values()) / number
+    steps.append(["numbers, rows, tree, parcels, answers, commit in memory", micro(others)])
+    consumer = results["consumer"]
+    received = consumer["notifications"]
+    elements = sum(results["elements"].values())
+    return "\n\n".join(
+        (
+            "# The peer's core",
+            f"One producer, {len(results['elements'])} consumers with "
+            f"{results['subscriptions_per_consumer']:,} subscriptions each, which merge to "
+            f"{elements:,} elements; an event goes to {results['interested_per_event']:.1f} of "
+            "them. Memory store, one thread, CPU time, medians; answers included.",
+            table(["producer", "events/s", "an event", "of the limit"], rows),
+            table(["step, 100 events per turn", "an event"], steps),
+            f"One consumer: a subscription costs "
+            f"{micro(consumer['subscribe_seconds'] / results['subscriptions_per_consumer'])} "
+            f"(parsing included), a notification {micro(consumer['notify_seconds'] / received)} "
+            f"({figure(received / consumer['notify_seconds'])}/s) with "
+            f"{consumer['deliveries'] / received:.1f} deliveries each.",
+        )
+    )

@@ -1,0 +1,103 @@
+"""Soundness: whether a message of another peer can be what it says, asked before all else.
+
+Numbers that no stream can have, times that are none, texts that cannot be stored, a subtree without
+end: a member that sends such a thing gets a fault, and nothing else happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from qns.edl.messages import Entry, Envelope
+
+LARGEST: Final = 2**53
+MOST_PARTS: Final = 2_000_000
+DEEPEST: Final = 80
+"""Levels of a subtree."""
+
+
+def objection(envelope: Envelope) -> str | None:
+    """What is wrong with it, if anything is."""
+    waiting: list[object] = [envelope]
+    parts = 0
+    while waiting:
+        value = waiting.pop()
+        parts += 1
+        if parts > MOST_PARTS:
+            return f"a message of more than {MOST_PARTS:,} parts"
+        kind = type(value)
+        wrong = _OBJECTIONS.get(kind)
+        if wrong is not None:
+            reason = wrong(value)
+            if reason is not None:
+                return reason
+        elif isinstance(value, Entry):
+            entries = _subtree(value)
+            if entries is None:
+                return f"a subtree of more than {DEEPEST} levels"
+            for entry in entries:
+                waiting += (entry.receiver, entry.joined, entry.epoch, entry.number)
+                waiting.append(entry.confirmed)
+                waiting += entry.fences
+        elif isinstance(value, tuple):
+            waiting += value
+        elif is_dataclass(kind):
+            waiting += [getattr(value, name) for name in _names(kind)]
+        else:
+            return f"a value of type {kind.__name__}"
+    return None
+
+
+def _subtree(top: Entry) -> list[Entry] | None:
+    """All its entries; None if it goes too deep."""
+    found, level = [], [top]
+    for _ in range(DEEPEST):
+        found += level
+        level = [child for entry in level for child in entry.children]
+        if not level:
+            return found
+    return None
+
+
+def _number(value: Any) -> str | None:
+    if 0 <= value < LARGEST:
+        return None
+    return f"a number that is negative or not below {LARGEST:,}"
+
+
+def _time(value: Any) -> str | None:
+    return None if value >= 0 else "a time that is negative or none"
+
+
+def _text(value: Any) -> str | None:
+    return None if value.isascii() or _is_text(value) else "a text that cannot be written down"
+
+
+def _nothing(_: object) -> None:
+    return None
+
+
+_OBJECTIONS: Final[dict[type, Callable[[Any], str | None]]] = {
+    int: _number,
+    float: _time,
+    str: _text,
+    bool: _nothing,
+    bytes: _nothing,
+    type(None): _nothing,
+}
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

@@ -1,0 +1,215 @@
+"""A federation document as an XML file (`schemas/federation.xsd`).
+
+Reading what was written gives the same document, and equal documents give equal bytes: so two peers
+can compare theirs. A certificate is kept in the form in which OpenSSL writes it.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from qns.cbr.domains import INTEGER, STRING
+from qns.d2q.lexical import checked_name, read_value
+from qns.d2q.schema import Schema
+from qns.d2q.schema_xml import schema_in, write_schema_into
+from qns.d2q.xml import (
+    WHITE_SPACE,
+    Element,
+    child,
+    line_of,
+    new_root,
+    parse_xml,
+    qualified,
+    to_bytes,
+    validate,
+    wrong_root,
+)
+from qns.errors import DuplicateId, LimitExceeded, QnsError, ValueRefused, shorten
+from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
+
+MAX_FEDERATION_BYTES: Final = 16 * 1_048_576
+MAX_ORGANISATIONS: Final = 10_000
+MAX_NAME_LENGTH: Final = 200
+MAX_ENDPOINT_LENGTH: Final = 2_000
+
+_MAX_ELEMENTS = 750_000  # as many as fit into the bytes, the way we write them
+_ROOT, _CERTIFICATE = qualified("federation"), qualified("certificate")
+_URL = re.compile(rf"[!-~]{{1,{MAX_ENDPOINT_LENGTH}}}\Z")
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_PEM_COLUMNS = 64
+
+
+def write_federation(federation: Federation) -> bytes:
+    """The document as XML: organisations, classes and labels in one fixed order."""
+    if len(federation.organisations) > MAX_ORGANISATIONS:
+        raise _too_many_organisations(len(federation.organisations))
+    root = new_root("federation")
+    root.set("name", _checked_name("a federation's name", federation.name))
+    root.set("version", _integer_text(federation.version))
+    write_schema_into(child(root, qualified("schema")), _in_order(federation.schema))
+    for name, organisation in sorted(federation.organisations.items()):
+        try:
+            _write(child(root, qualified("organisation")), organisation)
+        except QnsError as problem:
+            raise problem.at(f"organisation {shorten(name)}") from None
+    data = to_bytes(root)
+    if len(data) > MAX_FEDERATION_BYTES:
+        raise LimitExceeded(
+            f"a federation document of {len(data):,} bytes",
+            remedy=f"at most {MAX_FEDERATION_BYTES:,}",
+        )
+    return data
+
+
+def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES) -> Federation:
+    """The document that the XML tells; QnsError with the line."""
+    root = parse_xml(data, max_bytes=max_bytes, max_elements=_MAX_ELEMENTS)
+    if root.tag != _ROOT:
+        raise wrong_root(root, _ROOT)
+    validate(root, "federation")
+    described, *members = root
+    schema = schema_in(described)
+    try:
+        name = _checked_name("a federation's name", root.get("name", ""))
+        nobody = Federation(name, schema, {}, _integer(root, "version"))
+    except QnsError as problem:
+        raise problem.at_mark(line_of(root), None) from None
+    if len(members) > MAX_ORGANISATIONS:
+        line = line_of(members[MAX_ORGANISATIONS])
+        raise _too_many_organisations(len(members)).at_mark(line, None)
+    found: dict[str, Organisation] = {}
+    lines: dict[str, int] = {}
+    for element in members:
+        try:
+            organisation = _read(element, schema)
+            if organisation.name in found:
+                raise DuplicateId(
+                    f"organisation {shorten(organisation.name)} is named twice, first in line "
+                    f"{lines[organisation.name]}",
+                    remedy="remove one",
+                )
+            # What the document itself checks, one organisation at a time: so its line is known.
+            replace(nobody, organisations={organisation.name: organisation})
+        except QnsError as problem:
+            raise problem.at_mark(line_of(element), None) from None
+        found[organisation.name] = organisation
+        lines[organisation.name] = line_of(element)
+    return replace(nobody, organisations=found)
+
+
+def checked_endpoint(text: str) -> str:
+    """Where a peer is reached: an http or https URL with a host, without a user or password."""
+    try:
+        parts = urlsplit(text)
+        fits = parts.port != 0 and parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:  # brackets that do not match, a port that is no number
+        fits = False
+    if not fits or not _URL.match(text):
+        raise ValueRefused(
+            f"the endpoint {shorten(text)} is not an http or https URL with a host",
+            remedy="give one such as https://qns.example.org:8443/, or none",
+        )
+    if "@" in parts.netloc:
+        raise ValueRefused(
+            f"the endpoint of {shorten(parts.hostname or '')} has a user or a password in it",
+            remedy="everybody reads this document: remove what stands before the @",
+        )
+    return text
+
+
+def checked_certificate(text: str) -> str:
+    """One certificate in PEM, in lines of 64 characters; blanks around lines are forgiven."""
+    STRING.key(text)
+    if "PRIVATE KEY-----" in text:
+        raise ValueRefused(
+            "a private key in the place of a certificate",
+            remedy="everybody reads this document: remove the key, and use it no more",
+        )
+    stripped = text.strip()
+    body = "".join(stripped.removeprefix(_BEGIN).removesuffix(_END).split())
+    try:
+        is_block = bool(binascii.a2b_base64(body, strict_mode=True))
+    except ValueError:
+        is_block = False
+    if not (is_block and stripped.startswith(_BEGIN) and stripped.endswith(_END)):
+        raise ValueRefused(
+            "the certificate is not one block in PEM",
+            remedy=f"give the lines from {_BEGIN} to {_END}, once, or no certificate",
+        )
+    lines = [body[at : at + _PEM_COLUMNS] for at in range(0, len(body), _PEM_COLUMNS)]
+    return "\n".join([_BEGIN, *lines, _END, ""])
+
+
+def _write(element: Element, organisation: Organisation) -> None:
+    element.set("name", _checked_name("an organisation's name", organisation.name))
+    if organisation.endpoint:
+        element.set("endpoint", checked_endpoint(organisation.endpoint))
+    element.set("capability", _integer_text(organisation.capability))
+    element.set("joined", _integer_text(organisation.joined))
+    for path in sorted(organisation.hosts):
+        child(element, qualified("hosts")).set("class", path)
+    if organisation.certificate:
+        child(element, _CERTIFICATE, checked_certificate(organisation.certificate))
+
+
+def _read(element: Element, schema: Schema) -> Organisation:
+    """The organisation that a valid element tells; the line is known where it is not its own."""
+    name = _checked_name("an organisation's name", element.get("name", ""))
+    hosts: set[str] = set()
+    certificate = ""
+    node = element
+    try:
+        endpoint = element.get("endpoint")
+        if endpoint is not None:
+            checked_endpoint(endpoint)
+        capability = _integer(element, "capability", DEFAULT_CAPABILITY)
+        joined = _integer(element, "joined")
+        for node in element:
+            if node.tag == _CERTIFICATE:
+                certificate = checked_certificate(node.text or "")
+                continue
+            path = schema.data_class(node.get("class", "").strip(WHITE_SPACE))
+            if path in hosts:
+                raise DuplicateId(f"the class {path} is named twice", remedy="remove one")
+            hosts.add(path)
+    except QnsError as problem:
+        problem.at(f"organisation {shorten(name)}")
+        raise problem.at_mark(line_of(node), None) from None
+    return Organisation(name, frozenset(hosts), endpoint or "", certificate, capability, joined)
+
+
+def _in_order(schema: Schema) -> Schema:
+    """The same schema, its classes ordered by path and its labels by what they mean."""
+    classes = {
+        path: {prop.name: prop.domain.name for prop in schema.properties[path]}
+        for path in sorted(schema.classes)
+    }
+    labels = sorted((abs(number), label) for label, number in schema.labels.items())  # -0 is 0
+    return Schema(schema.name, classes, {label: number for number, label in labels})
+
+
+def _checked_name(kind: str, text: str) -> str:
+    if len(text) > MAX_NAME_LENGTH:
+        raise LimitExceeded(
+            f"{kind} of {len(text):,} characters", remedy=f"at most {MAX_NAME_LENGTH}"
+        )
+    return checked_name(kind, text)
+
+
+def _integer(element: Element, attribute: str, default: int = 0) -> int:
+    text = element.get(attribute)
+    key = default if text is None else read_value(INTEGER, text.strip(WHITE_SPACE))
+    assert isinstance(key, int)
+    return key
+
+
+def _integer_text(number: int) -> str:
+    return str(INTEGER.key(number))
+
+
+def _too_many_organisations(number: int) -> LimitExceeded:
+    return LimitExceeded(f"{number:,} organisations", remedy=f"at most {MAX_ORGANISATIONS:,}")

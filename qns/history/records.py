@@ -1,0 +1,186 @@
+"""Records: what happened in a federation, one JSON object per line, in the order of the commits.
+
+Each has `t` (seconds) and `do`; all but `schema`, `calm` and `lull` have `org`, whose peer or
+operator did it. `FIELDS` is the format; docs/history.md tells what each record means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, Final, TextIO
+
+from qns.errors import DocumentError, NameNotKnown, show
+
+Record = Mapping[str, Any]
+
+_STREAM = {"source": str, "joined": int, "own": int, "epoch": int}
+_DELIVERY = {"sub": str, "group": str, "source": str, "event": str}
+
+FIELDS: Final[Mapping[str, Mapping[str, type]]] = MappingProxyType(
+    {
+        "schema": {"xml": str},
+        "join": {"org": str, "joined": int},
+        "leave": {"org": str, "joined": int},
+        "sub": {"org": str, "sub": str, "text": str, "group": str},
+        "usub": {"org": str, "sub": str, "why": str},
+        "pause": {"org": str, "sub": str},
+        "resume": {"org": str, "sub": str},
+        "stable": {
+            "org": str,
+            "sub": str,
+            "producer": str,
+            "joined": int,
+            "epoch": int,
+            "classes": list,
+        },
+        "pub": {"org": str, "event": dict, "joined": int, "epoch": int, "sequence": int},
+        "ntfy": {"org": str, **_DELIVERY},
+        "lapse": {"org": str, **_DELIVERY},
+        "cross": {
+            "org": str,
+            "to": str,
+            "joined": int,
+            "epoch": int,
+            "number": int,
+            "event": str,
+        },
+        "take": {"org": str, **_STREAM, "number": int, "event": str},
+        "skip": {"org": str, **_STREAM, "first": int, "last": int, "why": str},
+        "rewind": {"org": str, **_STREAM, "first": int},
+        "drop": {"org": str, "to": str, "joined": int, "number": int, "event": str},
+        "early": {"org": str, "source": str, "number": int, "event": str},
+        "promise": {"org": str, "to": str, "joined": int, "source": str, "event": str},
+        "host": {"org": str, "classes": list},
+        "start": {"org": str, "epoch": int, "restored": bool},
+        "restore": {"org": str, "since": float},
+        "calm": {},
+        "lull": {"absent": list},
+    }
+)
+"""`do` -> the fields that a record of this kind has besides `t` and `do`, and their types."""
+
+_REQUIRED = {do: {"do": str, "t": float, **fields} for do, fields in FIELDS.items()}
+_QUICK = {do: (itemgetter(*due), (*due.values(),)) for do, due in _REQUIRED.items()}
+_LISTS = {"stable": "classes", "host": "classes", "lull": "absent"}
+_PARTICULAR = {"restore", "skip", *_LISTS}
+_TYPES = {
+    str: ("a string", 'in quotes, as in "INPS"'),
+    int: ("a whole number", "as in 3"),
+    bool: ("true or false", "as in true"),
+    float: ("a number of seconds", "as in 12.5"),
+    list: ("a list of strings", 'as in ["Report/Wind"]'),
+    dict: ("an object", 'as in {"id": …, "class": …}'),
+}
+
+
+def checked(record: Record) -> Record:
+    """The record, if it has what its kind needs; DocumentError or NameNotKnown otherwise."""
+    do = record.get("do")
+    if type(do) is not str or do not in _QUICK:
+        raise _unknown(do)
+    values, types = _QUICK[do]
+    try:
+        is_right = tuple(map(type, values(record))) == types
+    except KeyError:
+        is_right = False
+    if not is_right:
+        _look_closer(do, record)
+    if not isfinite(record["t"]):
+        raise DocumentError(f"'t' of {do} is {record['t']}", remedy="give seconds, as in 12.5")
+    if do in _PARTICULAR:
+        _check_particulars(do, record)
+    return record
+
+
+def new_record(do: str, t: float, org: str = "", /, **fields: Any) -> Record:
+    """`new_record("usub", 12.5, "INPS", sub="U3", why="expired")`"""
+    return checked({"t": t, "do": do, **({"org": org} if org else {}), **fields})
+
+
+def read_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
+    """The records on these lines; empty lines are passed over. QnsError with the line."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield read_record(line)
+        except (DocumentError, NameNotKnown) as problem:
+            raise problem.at_mark(number, None) from None
+
+
+def read_record(line: str | bytes) -> Record:
+    try:
+        record = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as problem:
+        reason = problem.msg if isinstance(problem, json.JSONDecodeError) else str(problem)
+        raise DocumentError(f"not JSON: {reason}", remedy="one record on one line") from None
+    if type(record) is not dict:
+        raise DocumentError(
+            f"{show(record)} is no record", remedy='a record is an object with "t" and "do"'
+        )
+    return checked(record)
+
+
+def write_record(record: Record) -> str:
+    """One line."""
+    return json.dumps(dict(record), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+class Recorder:
+    """Appends records to an open file, or to a list."""
+
+    def __init__(self, sink: TextIO | list[Record]) -> None:
+        self._sink = sink
+
+    def append(self, *batch: Record) -> None:
+        """One batch, all of it or nothing if a record is wrong; a file is flushed after it."""
+        for record in batch:
+            checked(record)
+        if isinstance(self._sink, list):
+            self._sink.extend(batch)
+        else:
+            self._sink.write("".join(map(write_record, batch)))
+            self._sink.flush()
+
+
+def _unknown(do: object) -> DocumentError | NameNotKnown:
+    if type(do) is str:
+        return NameNotKnown("record", do, FIELDS)
+    what = "is missing" if do is None else f"is {show(do)}"
+    return DocumentError(f"'do' {what}", remedy=f"one of {', '.join(FIELDS)}")
+
+
+def _look_closer(do: str, record: Record) -> None:
+    """Which field is wrong; whole seconds are not."""
+    for name, kind in _REQUIRED[do].items():
+        value = record.get(name)
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise _wrong(do, name, kind, record)
+
+
+def _check_particulars(do: str, record: Record) -> None:
+    if do == "restore" and not isfinite(record["since"]):
+        raise _wrong(do, "since", float, record)
+    if do in _LISTS and not all(type(each) is str for each in record[_LISTS[do]]):
+        raise _wrong(do, _LISTS[do], list, record)
+    if do == "skip" and record["first"] > record["last"]:
+        raise DocumentError(
+            f"a skip from {record['first']} to {record['last']}", remedy="first is at most last"
+        )
+
+
+def _wrong(do: object, name: str, kind: type, record: Record) -> DocumentError:
+    wanted, example = _TYPES[kind]
+    if name not in record:
+        return DocumentError(f"{do} has no '{name}'", remedy=f"give {wanted}, {example}")
+    return DocumentError(
+        f"'{name}' of {do} is {show(record[name])}, not {wanted}", remedy=f"give it {example}"
+    )
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,83 @@
+"""Custody: what is written down is what is read, and every promise ends once."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qns.d2q.event_json import EventReader
+from qns.d2q.shipped import WEATHER
+from qns.edl.custody import Custody, read_route, write_route
+from qns.edl.link import Parcel
+from qns.edl.messages import Entry, Fence
+from qns.event_log import EventLog, KnownEvent
+from qns.tables import CUSTODY, DEAD_LETTERS, CustodyRow, DeadLetterRow
+from qns.turn import Turn
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
+numbers = st.integers(0, 2**63 - 1)
+fences = st.lists(st.builds(Fence, numbers, numbers), max_size=3).map(tuple)
+entries = st.recursive(
+    st.builds(Entry, names, numbers, numbers, numbers, numbers, fences),
+    lambda below: st.builds(
+        *(Entry, names, numbers, numbers, numbers, numbers, fences),
+        st.lists(below, max_size=3).map(tuple),
+    ),
+    max_leaves=8,
+)
+
+
+@given(names, names, numbers, entries, st.lists(names, max_size=4).map(tuple))
+def test_a_route_is_read_as_it_was_written(
+    source: str, event: str, joined: int, entry: Entry, path: tuple[str, ...]
+) -> None:
+    parcel = Parcel((source, event), joined, entry, path, None)
+    assert read_route(write_route(parcel)) == (joined, path, entry)
+
+
+def known() -> KnownEvent:
+    event = EventReader(WEATHER).from_fields({"id": "e", "class": "Report", "source": "P"})
+    return KnownEvent(event, b"", (1, 1, 1), 0.0)
+
+
+@given(st.lists(st.sampled_from(["promise", "fulfil", "refuse", "bury"]), max_size=20))
+def test_the_event_is_held_by_each_promise_and_each_dead_letter(steps: list[str]) -> None:
+    log, turn, event = EventLog(), Turn(0.0), known()
+    log.add(turn, event)
+    log.hold(event.key)  # so that nothing here is the last to let go
+    custody = Custody(log)
+    promised: list[Parcel] = []
+    entry = Entry("C", 1, 1, 1, 0)
+    for step in steps:
+        if step == "promise":
+            promised.append(Parcel(event.key, 1, entry, ("P",), None))
+            custody.promise(turn, promised[-1])
+        elif step == "fulfil" and promised:
+            parcel = promised.pop()
+            custody.fulfil(turn, parcel)
+            custody.fulfil(turn, parcel)
+        elif step == "refuse" and promised:
+            custody.refuse(turn, promised.pop(), "no")
+        elif step == "bury" and custody.dead_letters:
+            buried = custody.bury(turn, min(custody.dead_letters))
+            assert (buried.event, buried.entry, buried.custody) == (event.key, entry, None)
+        assert len(custody) == len(promised)
+        assert event.holders == 1 + len(promised) + len(custody.dead_letters)
+    _assert_recovers(turn, custody, event)
+
+
+def _assert_recovers(turn: Turn, custody: Custody, event: KnownEvent) -> None:
+    log = EventLog()
+    log.recover(known())
+    twin = Custody(log)
+    for table, changes in turn.transaction.changes():
+        for row in changes.values():
+            if table is CUSTODY and row is not None:
+                assert isinstance(row, CustodyRow)
+                twin.recover(row)
+            if table is DEAD_LETTERS and row is not None:
+                assert isinstance(row, DeadLetterRow)
+                twin.recover_letter(row)
+    assert twin.parcels.keys() == custody.parcels.keys()
+    assert twin.dead_letters == custody.dead_letters
+    assert log[event.key].holders == event.holders - 1

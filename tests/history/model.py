@@ -1,0 +1,391 @@
+"""A model of a federation that keeps every promise, in the most obvious way, and its history.
+
+One engine that sees everything: a producer knows each subscription as soon as it exists, so views
+are never out of date; only what is under way between two organisations takes time (`carry`, or
+`entrust` and `forward`). It matches with qns.cbr, so that judging its histories compares the
+judge's own matching with that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from copy import deepcopy
+from math import inf
+from typing import Any
+
+from qns.history.records import Record, Recorder, new_record
+from tests.history.state import (
+    CLASSES,
+    CONTENTS,
+    READER,
+    XML,
+    Entry,
+    Promise,
+    Published,
+    State,
+    User,
+)
+
+
+class Model:
+    def __init__(self, names: tuple[str, ...] = ("A", "B", "C")) -> None:
+        self.records: list[Record] = []
+        self.now = 0.0
+        self.names = names
+        self.joined: dict[str, int] = {}
+        self.states: dict[str, State] = {}
+        self.surely_owed: list[int] = []
+        """Places of notifications of events that were owed to a single subscriber at once."""
+        self._recorder = Recorder(self.records)
+        self._backups: dict[str, list[tuple[float, State]]] = defaultdict(list)
+        self._count = 0
+        self._version = 0
+        self._epoch = 0
+        self._say("schema", xml=XML)
+        for name in names:
+            self.join(name)
+
+    def _say(self, do: str, org: str = "", **fields: Any) -> None:
+        self._recorder.append(new_record(do, self.now, org, **fields))
+
+    def _fresh(self, letter: str) -> str:
+        self._count += 1
+        return f"{letter}{self._count}"
+
+    def _others(self, name: str) -> list[str]:
+        return [other for other in self.joined if other != name]
+
+    # -- members ----------------------------------------------------------------------------------
+
+    def join(self, name: str) -> None:
+        self._version += 1
+        self.joined[name] = self._version
+        self.states[name] = State()
+        self._say("join", name, joined=self._version)
+        self._say("start", name, epoch=0, restored=False)
+        for consumer in self._others(name):
+            for user in self.states[consumer].users.values():
+                self._open_view(consumer, user, name)
+
+    def leave(self, name: str) -> None:
+        """Nothing of it is under way any more: what a producer takes along is nobody's fault.
+
+        Its peer hears of it later: until then its users are notified.
+        """
+        self.drain()
+        self._say("leave", name, joined=self.joined[name])
+        for user in self.states[name].users.values():
+            self._resume(name, user)
+        for user in self.states[name].users.values():
+            self._end(name, user, "left")
+        del self.joined[name], self.states[name]
+        self._backups.clear()
+        for state in self.states.values():
+            state.custody = [each for each in state.custody if name not in (each.to, each.source)]
+            for each in (state.next, state.epochs, state.store, state.streams, state.crossed):
+                each.pop(name, None)
+            state.fences.pop(name, None)
+            for user in state.users.values():
+                user.waiting.pop(name, None)
+                user.held.pop(name, None)
+
+    def backup(self, name: str) -> None:
+        self._backups[name].append((self.now, deepcopy(self.states[name])))
+
+    def restore(self, name: str, which: int) -> None:
+        backups = self._backups[name]
+        if not backups:
+            return
+        which %= len(backups)
+        del backups[which + 1 :]
+        since, state = backups[which]
+        self._say("restore", name, since=since)
+        self.states[name] = state = deepcopy(state)
+        self._epoch += 1
+        state.epoch = self._epoch
+        self._say("start", name, epoch=self._epoch, restored=True)
+        for other in self._others(name):
+            state.fences[other].append((state.epoch, len(state.streams[other]) + 1))
+            for user in state.users.values():
+                self._open_view(name, user, other)
+            for user in self.states[other].users.values():
+                self._open_view(other, user, name)
+
+    # -- users ------------------------------------------------------------------------------------
+
+    def subscribe(self, name: str, text: str, group: str) -> None:
+        state = self.states[name]
+        user = User(self._fresh("U"), text, group)
+        state.users[user.id] = user
+        self._say("sub", name, sub=user.id, text=text, group=group)
+        for published in state.published:
+            if published.is_available(self.now) and user.wants(published):
+                self._deliver(name, user, published)
+        for producer in self._others(name):
+            self._open_view(name, user, producer)
+
+    def unsubscribe(self, name: str, which: int) -> None:
+        if user := self._pick(name, which):
+            self._end(name, user, "unsubscribed")
+
+    def _end(self, name: str, user: User, why: str) -> None:
+        if user.alive:
+            user.alive = False
+            self._say("usub", name, sub=user.id, why=why)
+
+    def pause(self, name: str, which: int) -> None:
+        if (user := self._pick(name, which)) and not user.paused:
+            user.paused = True
+            self._say("pause", name, sub=user.id)
+
+    def resume(self, name: str, which: int) -> None:
+        if user := self._pick(name, which):
+            self._resume(name, user)
+
+    def _resume(self, name: str, user: User) -> None:
+        if user.alive and user.paused:
+            user.paused = False
+            self._say("resume", name, sub=user.id)
+            queue, user.queue = user.queue, []
+            for published in queue:
+                self._deliver(name, user, published)
+
+    def lapse(self, name: str, which: int) -> None:
+        """A group's member lets an event lapse, and another member gets it."""
+        state = self.states[name]
+        known = {p.key: p for each in self.states.values() for p in each.published}
+        given = [
+            (user, known[event])
+            for (_, group), event in sorted(state.notified)
+            if group and event in known
+            for user in state.users.values()
+            if user.group == group and not user.paused and user.wants(known[event])
+        ]
+        if given:
+            user, published = given[which % len(given)]
+            source, id = published.key
+            fields = {"sub": user.id, "group": user.group, "source": source, "event": id}
+            self._say("lapse", name, **fields)
+            self._say("ntfy", name, **fields)
+
+    def _pick(self, name: str, which: int) -> User | None:
+        alive = [user for user in self.states[name].users.values() if user.alive]
+        return alive[which % len(alive)] if alive else None
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def publish(self, name: str, content: int, available_s: float) -> None:
+        state = self.states[name]
+        fields = {**CONTENTS[content % len(CONTENTS)], "id": self._fresh("e"), "source": name}
+        if available_s:
+            fields["available"] = "INF" if available_s == inf else available_s
+        published = Published(READER.from_fields(fields), self._count, self.now)
+        state.published.append(published)
+        self._say(
+            "pub",
+            name,
+            event=fields,
+            joined=self.joined[name],
+            epoch=state.epoch,
+            sequence=len(state.published),
+        )
+        for user in state.users.values():
+            if user.wants(published):
+                self._deliver(name, user, published, surely=True)
+        for consumer in self._others(name):
+            if any(user.wants(published) for user in self.states[consumer].users.values()):
+                self._cross(name, consumer, published)
+
+    def drop(self, producer: str, consumer: str, which: int) -> None:
+        """An operator's limit: an event under way is given up, and the consumer will be told."""
+        if producer == consumer:
+            return
+        stream, start = self.states[producer].streams[consumer], self.states[consumer].next
+        open_entries = [
+            (number, entry)
+            for number, entry in enumerate(stream, start=1)
+            if number >= start[producer] and not entry.dropped
+        ]
+        if open_entries:
+            number, entry = open_entries[which % len(open_entries)]
+            entry.dropped = True
+            self._say(
+                "drop",
+                producer,
+                to=consumer,
+                joined=self.joined[consumer],
+                number=number,
+                event=entry.published.event.id,
+            )
+
+    def carry(self, producer: str, consumer: str) -> bool:
+        """One step of the stream between two; whether there was one."""
+        if producer == consumer:
+            return False
+        source, state = self.states[producer], self.states[consumer]
+        link = self._link(producer, consumer)
+        moved = False
+        for epoch, first in source.fences[consumer]:
+            if epoch > state.epochs[producer]:
+                state.epochs[producer] = epoch
+                state.next[producer] = min(state.next[producer], first)
+                self._say("rewind", consumer, **link, epoch=epoch, first=first)
+                moved = True
+        number = state.next[producer]
+        if number <= len(source.streams[consumer]):
+            moved = True
+            entry = source.streams[consumer][number - 1]
+            state.next[producer] = number + 1
+            if entry.dropped:
+                why = {"first": number, "last": number, "why": "limit"}
+                self._say("skip", consumer, **link, epoch=entry.epoch, **why)
+            else:
+                self._take(consumer, entry, number, link)
+        for user in state.users.values():
+            moved |= self._settle(consumer, user, producer)
+        return moved
+
+    def _link(self, producer: str, consumer: str) -> dict[str, Any]:
+        joined, own = self.joined[producer], self.joined[consumer]
+        return {"source": producer, "joined": joined, "own": own}
+
+    def entrust(self, name: str, to: str, which: int) -> None:
+        """A forwarder promises to bring what it has itself, and the other has not yet."""
+        if name == to:
+            return
+        for source in self._others(name):
+            while self.carry(source, name):
+                pass
+        known = {each.key for store in self.states[name].store.values() for each in store}
+        missing = [
+            Promise(to, self.joined[to], source, self.joined[source], number, entry.published)
+            for source in self._others(to)
+            for number, entry in enumerate(self.states[source].streams[to], start=1)
+            if number >= self.states[to].next[source] and entry.published.key in known
+        ]
+        for promise in missing[which % max(1, len(missing)) :: -1]:  # so that some come early
+            self.states[name].custody.append(promise)
+            event = {"source": promise.source, "event": promise.published.event.id}
+            self._say("promise", name, to=to, joined=promise.joined, **event)
+
+    def forward(self, name: str, absent: str = "") -> bool:
+        """Brings everything that it can; whether there was anything."""
+        custody = self.states[name].custody
+        done = [promise for promise in custody if promise.to != absent and self._bring(promise)]
+        self.states[name].custody = [promise for promise in custody if promise not in done]
+        return bool(done)
+
+    def _bring(self, promise: Promise) -> bool:
+        source, state = self.states[promise.source], self.states[promise.to]
+        if self._is_behind(promise.to, promise.source):
+            return False
+        number, entries = promise.number, source.streams[promise.to]
+        if len(entries) < number or entries[number - 1].published != promise.published:
+            return True  # of a life that the producer does not remember
+        entry, due = entries[number - 1], state.next[promise.source]
+        if number == due and not entry.dropped:
+            state.next[promise.source] = number + 1
+            self._take(promise.to, entry, number, self._link(promise.source, promise.to))
+        elif number > due:
+            event = promise.published.event.id
+            self._say("early", promise.to, source=promise.source, number=number, event=event)
+        return True
+
+    def lull(self, absent: str) -> None:
+        """One is gone, or none, and the others have done what they could without it."""
+        present = [name for name in self.joined if name != absent]
+        while any(self.forward(name, absent) for name in present):
+            pass
+        self._say("lull", absent=[absent] if absent else [])
+
+    def drain(self) -> None:
+        while True:
+            moved = [self.carry(p, c) for p in self.joined for c in self.joined]
+            if not any(moved):
+                return
+
+    def calm(self) -> None:
+        self.drain()
+        self._say("calm")
+
+    def _take(self, name: str, entry: Entry, number: int, link: dict[str, Any]) -> None:
+        state, published = self.states[name], entry.published
+        source = published.event.source
+        state.store[source].append(published)
+        event = {"number": number, "event": published.event.id}
+        self._say("take", name, **link, epoch=entry.epoch, **event)
+        for user in state.users.values():
+            if user.wants(published):
+                if source in user.waiting:
+                    user.held[source].append(published)
+                else:
+                    surely = published.order > user.stable_since[source]
+                    self._deliver(name, user, published, surely=surely)
+
+    def _cross(self, producer: str, consumer: str, published: Published) -> None:
+        state, id = self.states[producer], published.event.id
+        state.crossed[consumer].add(id)
+        state.streams[consumer].append(Entry(state.epoch, published))
+        self._say(
+            "cross",
+            producer,
+            to=consumer,
+            joined=self.joined[consumer],
+            epoch=state.epoch,
+            number=len(state.streams[consumer]),
+            event=id,
+        )
+
+    def _open_view(self, name: str, user: User, producer: str) -> None:
+        """From now on the producer knows the subscription; first comes its backlog."""
+        if not user.alive:
+            return
+        source = self.states[producer]
+        for published in source.published:
+            is_new = published.event.id not in source.crossed[name]
+            if is_new and published.is_available(self.now) and user.wants(published):
+                self._cross(producer, name, published)
+        for published in self.states[name].store[producer]:
+            if published.is_available(self.now) and user.wants(published):
+                user.held[producer].append(published)
+        user.waiting[producer] = len(source.streams[name])
+        self._settle(name, user, producer)
+
+    def _settle(self, name: str, user: User, producer: str) -> bool:
+        state = self.states[name]
+        if not user.alive or producer not in user.waiting:
+            return False
+        if self._is_behind(name, producer) or state.next[producer] <= user.waiting[producer]:
+            return False
+        del user.waiting[producer]
+        user.stable_since[producer] = self._count
+        for published in sorted(user.held.pop(producer, []), key=lambda each: each.order):
+            self._deliver(name, user, published)
+        self._say(
+            "stable",
+            name,
+            sub=user.id,
+            producer=producer,
+            joined=self.joined[producer],
+            epoch=self.states[producer].epoch,
+            classes=CLASSES,
+        )
+        return True
+
+    def _is_behind(self, name: str, producer: str) -> bool:
+        """Whether it has not heard that the producer was restored."""
+        known = self.states[name].epochs[producer]
+        return any(epoch > known for epoch, _ in self.states[producer].fences[name])
+
+    def _deliver(
+        self, name: str, user: User, published: Published, *, surely: bool = False
+    ) -> None:
+        state = self.states[name]
+        if user.paused:
+            user.queue.append(published)
+        elif (user.subscriber, published.key) not in state.notified:
+            state.notified.add((user.subscriber, published.key))
+            if surely and not user.group:
+                self.surely_owed.append(len(self.records))
+            source, id = published.key
+            self._say("ntfy", name, sub=user.id, group=user.group, source=source, event=id)

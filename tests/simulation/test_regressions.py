@@ -1,0 +1,172 @@
+"""Defects that the simulator found, each as the few steps that brought it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from qns.d2q.event_json import EventReader
+from qns.d2q.shipped import WEATHER
+from qns.edl.messages import ChangeSub, Envelope, Fault
+from qns.federation.document import Federation, Organisation
+from qns.federation.document_xml import write_federation
+from qns.history.judge import judge
+from qns.iil.requests import InstallDocument, Publish, Subscribe, Unsubscribe
+from qns.inputs import Received
+from qns.simulation.rest import unrest
+from qns.simulation.world import World
+
+EVERYTHING = ("Report", "Report/Wind", "Report/Wind/Gust", "Report/Temperature")
+
+
+class Pair:
+    """A producer and a consumer."""
+
+    def __init__(self, *more: str) -> None:
+        names = ("Consumer", "Producer", *more)
+        organisations = {name: Organisation(name, frozenset(EVERYTHING)) for name in names}
+        self.world = World(3, Federation("weather", WEATHER, organisations))
+        self.world.start()
+        self.world.run_for(2)
+
+    def subscribe(self, sub: str, text: str) -> None:
+        self.world.do("Consumer", Subscribe("user", text, id=sub))
+
+    def publish(self, id: str, **fields: Any) -> None:
+        told = {"id": id, "class": "Report", "source": "Producer", **fields}
+        self.world.do("Producer", Publish(EventReader(WEATHER).from_fields(told)))
+
+    def install(self, federation: Federation) -> None:
+        self.world.federation = federation
+        for name in self.world.nodes:
+            self.world.do(name, InstallDocument(write_federation(federation)))
+
+    def notified(self, sub: str) -> list[str]:
+        return [
+            record["event"]
+            for record in self.world.history
+            if record["do"] == "ntfy" and record["sub"] == sub
+        ]
+
+    def rests(self) -> None:
+        self.world.network.heal()
+        self.world.start()
+        until = self.world.now + 60
+        while unrest(self.world) and self.world.now < until:
+            self.world.run_for(0.5)
+        assert unrest(self.world) is None
+        self.world.history.append({"t": self.world.now, "do": "calm"})
+        verdict = judge(self.world.history)
+        assert verdict.holds, [each.explain() for each in verdict.violations]
+
+
+def test_who_subscribes_while_a_backlog_is_on_its_way_becomes_stable_with_it() -> None:
+    pair = Pair()
+    pair.publish("e1", available="INF")
+    pair.subscribe("s1", "Report")
+    pair.world.network.cut("Producer", "Consumer")  # the reply is here, the backlog is lost
+    pair.world.run_for(0.5)
+    pair.subscribe("s2", "only Report")
+    pair.rests()
+    assert pair.notified("s1") == pair.notified("s2") == ["e1"]
+
+
+def test_an_old_change_sub_that_arrives_late_does_not_bring_an_old_view_back() -> None:
+    pair = Pair()
+    pair.subscribe("s1", "Report/Wind")
+    pair.world.run_for(2)
+    (old,) = [body for *_, body in pair.world.traffic if isinstance(body, ChangeSub)]
+    pair.subscribe("s2", "Report/Temperature")
+    pair.world.run_for(2)
+    producer = pair.world.nodes["Producer"].gateway
+    assert producer is not None
+    everything = ChangeSub(old.joined, old.own, old.epoch, None, *_rest(old))
+    effects = producer.run([Received(Envelope("Consumer", 1, (), everything))], pair.world.now)
+    (answer,) = effects.answers
+    assert isinstance(answer, Envelope)
+    assert isinstance(answer.body, Fault)
+    assert len(producer.peer.producer.table.view("Consumer")) == 2
+
+
+def _rest(change: ChangeSub) -> tuple[Any, ...]:
+    return change.version, change.added, change.removed, change.digest
+
+
+def test_a_producer_with_a_wrong_view_of_the_right_version_is_told_everything() -> None:
+    pair = Pair()
+    pair.subscribe("s1", "Report/Wind")
+    pair.world.run_for(2)
+    pair.world.back_up("Consumer")
+    pair.world.do("Consumer", Unsubscribe("user", "s1"))
+    pair.subscribe("s2", "Report/Temperature")
+    pair.world.run_for(2)
+    backup = pair.world.nodes["Consumer"].backups[-1]
+    pair.world.put_back("Consumer", backup)  # s1 again, under a version that meant s2 since
+    pair.world.run_for(2)
+    pair.publish("e1", **{"class": "Report/Wind"})
+    pair.rests()
+    assert pair.notified("s1") == ["e1"]
+
+
+def test_an_event_received_before_its_class_was_given_up_reaches_later_subscribers_once() -> None:
+    pair = Pair()
+    pair.subscribe("s1", "Report")
+    pair.world.run_for(2)
+    pair.publish("e1", **{"class": "Report/Wind", "available": "INF"})
+    pair.world.run_for(2)
+    pair.install(pair.world.federation.hosting("Producer", ["Report"]))
+    pair.subscribe("s2", "Report/Wind")
+    pair.world.run_for(2)
+    pair.install(pair.world.federation.hosting("Producer", EVERYTHING))
+    pair.rests()
+    assert pair.notified("s2") == ["e1"]
+
+
+def test_who_waits_for_a_producer_that_is_restored_and_hosts_less_does_not_wait_for_ever() -> None:
+    pair = Pair()
+    pair.publish("e1", **{"class": "Report/Wind", "available": "INF"})
+    pair.world.back_up("Producer")
+    pair.world.network.cut("Producer", "Consumer")
+    pair.subscribe("s1", "Report/Wind")
+    pair.world.run_for(3)
+    pair.world.network.heal()
+    pair.world.run_for(0.2)
+    pair.install(pair.world.federation.hosting("Producer", ["Report"]))
+    pair.world.put_back("Producer", pair.world.nodes["Producer"].backups[-1])
+    pair.rests()
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_consumer_that_left_stops_asking_for_what_is_not_owed_to_it(comes_back: bool) -> None:
+    pair = Pair("Third")
+    pair.subscribe("s1", "Report")
+    pair.world.run_for(2)
+    pair.world.network.cut("Producer", "Consumer")
+    for nth in range(3):
+        pair.publish(f"e{nth}")
+    former = pair.world.federation["Consumer"]
+    pair.world.note("Consumer", "leave", joined=former.joined)
+    pair.install(pair.world.federation.without("Consumer"))
+    if comes_back:
+        pair.world.run_for(2)
+        pair.install(pair.world.federation.with_organisation(former))
+        joined = pair.world.federation["Consumer"].joined
+        pair.world.note("Consumer", "join", joined=joined)
+    pair.rests()
+
+
+def test_an_element_that_two_producers_see_alike_is_told_to_each_in_its_own_words() -> None:
+    pair = Pair("Third")
+    pair.install(pair.world.federation.hosting("Third", ["Report", "Report/Wind"]))
+    pair.subscribe("all", "Report from Producer, Third")
+    pair.subscribe("narrow", "Report/Wind from Third where Speed > 20")
+    pair.subscribe("only", "only Report/Wind where Speed > 20")
+    pair.world.run_for(2)
+    pair.world.do("Consumer", Unsubscribe("user", "all"))
+    pair.world.run_for(2)
+    producer = pair.world.nodes["Producer"].gateway
+    assert producer is not None
+    (element,) = producer.peer.producer.table.view("Consumer").values()
+    assert element.scope == {"Report/Wind"}
+    pair.rests()
