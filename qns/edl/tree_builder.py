@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from qns.edl.membership import Membership
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Tree = tuple[tuple[str, "Tree"], ...]
 """The children of a node, each with its own."""
@@ -53,6 +55,8 @@ def diffusion_tree(
     root: str, receivers: Iterable[str], capabilities: Mapping[str, int], membership: Membership
 ) -> nx.DiGraph[str]:
     """The tree as a graph; receivers that nobody in it can reach are children of the root."""
+    import networkx as nx
+
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_node(root)
     waiting = sorted(

@@ -19,7 +19,7 @@ from qns.d2q.xml import NAMESPACE, shipped_file
 from qns.errors import QnsError
 from tests.d2q.test_document import schemas
 
-XSDS = ["event", "subscription", "schema"]
+XSDS = ["event", "subscription", "schema", "federation"]
 XS = "{http://www.w3.org/2001/XMLSchema}"
 WRITTEN = write_schema(AGENCIES)
 
