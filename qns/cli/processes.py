@@ -1,4 +1,4 @@
-"""Processes: workers for a long computation, which leave Ctrl-C to the command."""
+"""Processes: workers for a long computation, which leave Ctrl-C to the command and die with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 
 
 @contextmanager
@@ -16,12 +18,25 @@ def processes(number: int) -> Iterator[Executor | None]:
     if number <= 1:
         yield None
         return
-    pool = ProcessPoolExecutor(number, mp_context=get_context("spawn"))
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(number, mp_context=context, initializer=_follow_the_command)
     try:
         _start(pool, number)
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _follow_the_command() -> None:
+    """A command that is killed cannot stop its workers: they watch it themselves."""
+    command = parent_process()
+    if command is not None:
+        Thread(target=_leave_with, args=(command.sentinel,), daemon=True).start()
+
+
+def _leave_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
 
 
 def _start(pool: ProcessPoolExecutor, number: int) -> None:

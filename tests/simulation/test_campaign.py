@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from qns.history.verdict import Rule
 from qns.simulation.campaign import Breach, Result, Setting, Totals, campaign, play
@@ -134,3 +139,26 @@ def test_totals_of_real_seeds_count_everything_once() -> None:
     assert totals.records["events published"] == published > 0
     assert totals.messages["Notify"] > 0
     assert not set(totals.faults) & set(totals.records)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks /proc who is running")
+def test_workers_do_not_outlive_a_command_that_is_killed() -> None:
+    command = [sys.executable, "-m", "qns.cli", "simulate", "--seeds", "0..5000", "--jobs", "2"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        workers = _until(lambda: found if len(found := _children(running.pid)) >= 2 else None)
+        running.kill()
+    assert _until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
+
+
+def _children(pid: int) -> list[int]:
+    told = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(each) for each in told.read_text().split()] if told.exists() else []
+
+
+def _until(condition: Callable[[], Any]) -> Any:
+    """What the condition gives, once it gives something; None after half a minute."""
+    for _ in range(300):
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    return None
