@@ -193,6 +193,7 @@ class Producer:
             return
         if standing.consumer_epoch < stream.consumer_epoch:  # a late word of its former life
             return
+        afresh |= standing.consumer_epoch > stream.consumer_epoch  # a new life of the consumer
         stream.consumer_epoch = standing.consumer_epoch
         stream.stands(turn, standing, self.log, afresh=afresh)
         if stream.acknowledged == stream.number:

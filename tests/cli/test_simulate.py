@@ -325,6 +325,8 @@ def test_ctrl_c_stops_with_what_was_found_so_far(jobs: str) -> None:
         cwd=ROOT,
         env={**ENVIRONMENT, "TERM": "xterm-256color", "COLUMNS": "120"},
         start_new_session=True,
+        # Whoever runs the tests in the background may have them ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         os.close(follower)
         shown = b""
