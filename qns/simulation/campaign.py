@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,8 +56,13 @@ class Result:
     """The stack, if the run ended with an exception."""
 
 
+_SELDOM = (50_000, 50, 100)
+"""A world is large and short-lived: looking for rubbish in it all the time costs a fifth."""
+
+
 def play(plan: Plan) -> Result:
     """One run, to its verdict or to the exception that ended it."""
+    gc.set_threshold(*_SELDOM)
     scenario = Scenario(plan)
     try:
         outcome = scenario.run()

@@ -110,11 +110,11 @@ class Scenario:
         violations = self._rest()
         if not violations:
             self._schedule(self.plan.calm_actions[: len(self.plan.calm_actions) // 2])
-            world.run_for(8.0)
+            world.run_for(6.0)
             violations = self._rest()
         if not violations:
             self._schedule(self.plan.calm_actions[len(self.plan.calm_actions) // 2 :])
-            world.run_for(24.0)
+            world.run_for(6.0)
             violations = self._rest()
         return violations
 

@@ -82,7 +82,7 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     actions = [*users.actions(CHAOS_S, 26, 40), *breaks.actions()]
     if newcomer is not None:
         actions.append(Action(chance.uniform(0.5, CHAOS_S * 0.7), "rejoin", newcomer.name))
-    calm = [*users.actions(6.0, 8, 6), *users.publications(14.0, 20.0, 8)]
+    calm = [*users.actions(6.0, 8, 6), *users.publications(1.0, 5.0, 8)]
     return Plan(
         seed,
         federation,

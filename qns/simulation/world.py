@@ -35,7 +35,7 @@ TUNING = Tuning(
     acknowledge_after_s=0.5,
     pull_after_s=1.0,
     resend_after_s=4.0,
-    gossip_every_s=5.0,
+    gossip_every_s=10.0,
     lease_s=15.0,
 )
 """Shorter times than in production, so that a simulated minute holds an hour of events."""
