@@ -7,12 +7,11 @@ import pytest
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.federation.document import Federation, Organisation
-from qns.history.judge import judge
 from qns.iil.requests import Publish, Subscribe
 from qns.simulation.disks import MemoryDisk, SqliteDisk
 from qns.simulation.node import KillPoint
-from qns.simulation.rest import unrest
 from qns.simulation.world import World
+from tests.resting import comes_to_rest_and_holds
 
 
 def federation(*names: str, capability: int) -> Federation:
@@ -55,15 +54,7 @@ class Story:
         }
 
     def comes_to_rest_and_holds(self) -> None:
-        self.world.network.heal()
-        self.world.start()
-        until = self.world.now + 60
-        while unrest(self.world) and self.world.now < until:
-            self.world.run_for(0.5)
-        assert unrest(self.world) is None
-        self.world.history.append({"t": self.world.now, "do": "calm"})
-        verdict = judge(self.world.history)
-        assert verdict.holds, [each.explain() for each in verdict.violations]
+        comes_to_rest_and_holds(self.world)
 
 
 @pytest.fixture(params=[MemoryDisk, SqliteDisk])

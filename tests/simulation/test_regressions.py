@@ -11,11 +11,10 @@ from qns.d2q.shipped import WEATHER
 from qns.edl.messages import ChangeSub, Envelope, Fault
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
-from qns.history.judge import judge
 from qns.iil.requests import InstallDocument, Publish, Subscribe, Unsubscribe
 from qns.inputs import Received
-from qns.simulation.rest import unrest
 from qns.simulation.world import World
+from tests.resting import comes_to_rest_and_holds
 
 EVERYTHING = ("Report", "Report/Wind", "Report/Wind/Gust", "Report/Temperature")
 
@@ -50,15 +49,7 @@ class Pair:
         ]
 
     def rests(self) -> None:
-        self.world.network.heal()
-        self.world.start()
-        until = self.world.now + 60
-        while unrest(self.world) and self.world.now < until:
-            self.world.run_for(0.5)
-        assert unrest(self.world) is None
-        self.world.history.append({"t": self.world.now, "do": "calm"})
-        verdict = judge(self.world.history)
-        assert verdict.holds, [each.explain() for each in verdict.violations]
+        comes_to_rest_and_holds(self.world)
 
 
 def test_who_subscribes_while_a_backlog_is_on_its_way_becomes_stable_with_it() -> None:
