@@ -90,6 +90,9 @@ class Notifications:
             return  # what a producer owed when it left comes as it comes
         self._order_checks.append(number)
         if branch.next_in_order(sub, source, id, number) is None:
+            restored = self._world.organisation(source).restored
+            if any(each.withdrawn < restored for each in published):
+                return  # its restored producer has forgotten that it withdrew the event
             if any(is_declared_lost(self._world, organisation, each) for each in published):
                 return  # given up, and came after all: better late than never
             late = published[-1]

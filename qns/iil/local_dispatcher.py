@@ -125,12 +125,12 @@ class LocalDispatcher:
                 self._deliver(turn, self.log[row.source, row.event], subscription, inf)
 
     def _take_over(self, turn: Turn, subscription: LocalSubscription) -> None:
-        """A member that may be served gets what waits at paused members of its group."""
+        """A member that may be served gets what waits at members of its group that may not."""
         rows = [
             row
             for member in self.table.members(subscription.group)
             for row in self._queue(member.id).waiting.values()
-            if not row.held
+            if not self.is_waiting(subscription.id, row.source)
         ]
         for row in sorted(rows, key=lambda row: row.order):
             known = self.log[row.source, row.event]

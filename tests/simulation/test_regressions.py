@@ -11,7 +11,7 @@ from qns.d2q.shipped import WEATHER
 from qns.edl.messages import ChangeSub, Envelope, Fault
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
-from qns.iil.requests import InstallDocument, Publish, Subscribe, Unsubscribe
+from qns.iil.requests import InstallDocument, Pause, Publish, Subscribe, Unsubscribe
 from qns.inputs import Received
 from qns.simulation.world import World
 from tests.resting import comes_to_rest_and_holds
@@ -29,8 +29,8 @@ class Pair:
         self.world.start()
         self.world.run_for(2)
 
-    def subscribe(self, sub: str, text: str) -> None:
-        self.world.do("Consumer", Subscribe("user", text, id=sub))
+    def subscribe(self, sub: str, text: str, group: str = "") -> None:
+        self.world.do("Consumer", Subscribe("user", text, id=sub, group=group))
 
     def publish(self, id: str, **fields: Any) -> None:
         told = {"id": id, "class": "Report", "source": "Producer", **fields}
@@ -161,3 +161,36 @@ def test_an_element_that_two_producers_see_alike_is_told_to_each_in_its_own_word
     (element,) = producer.peer.producer.table.view("Consumer").values()
     assert element.scope == {"Report/Wind"}
     pair.rests()
+
+
+def test_what_waits_at_a_paused_member_goes_to_the_first_of_its_group_that_may_have_it() -> None:
+    pair = Pair()
+    pair.install(pair.world.federation.hosting("Producer", ["Report"]))
+    pair.subscribe("s5", 'Report where Region = "north"', "desk")
+    pair.subscribe("s24", 'Report from Producer where Region = "north"', "desk")
+    pair.world.run_for(2)
+    pair.world.network.cut("Consumer", "Producer")
+    pair.subscribe("s30", "Report")  # the producer will not hear of it for a while
+    pair.install(pair.world.federation.hosting("Producer", EVERYTHING))
+    pair.publish("e1", data={"Region": "north"})
+    pair.world.run_for(2)
+    assert pair.notified("s5") == pair.notified("s24") == []
+    pair.world.do("Consumer", Pause("user", "s5"))
+    pair.world.kill("Consumer")  # in the order of their rows, s24 comes to be stable before s5
+    pair.world.start("Consumer")
+    pair.rests()
+    assert pair.notified("s24") == ["e1"]
+
+
+def test_what_a_restored_producer_forgot_to_have_withdrawn_comes_better_late_than_never() -> None:
+    pair = Pair()
+    pair.publish("e1", **{"class": "Report/Wind", "available": "INF"})
+    pair.publish("e2", available="INF")
+    pair.world.back_up("Producer")
+    pair.install(pair.world.federation.hosting("Producer", ["Report"]))
+    pair.subscribe("s1", "Report")
+    pair.world.run_for(2)
+    pair.install(pair.world.federation.hosting("Producer", EVERYTHING))
+    pair.world.put_back("Producer", pair.world.nodes["Producer"].backups[-1])
+    pair.rests()
+    assert pair.notified("s1") == ["e2", "e1"]
