@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from qns.cbr.event import Event
@@ -20,11 +19,9 @@ from qns.edl.consumer import Consumer
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.messages import Envelope
 from qns.edl.producer import Producer
-from qns.errors import Busy, DuplicateId, FederationError, LimitExceeded, NotAllowed, QnsError
+from qns.errors import Busy, DuplicateId, LimitExceeded, NotAllowed, QnsError
 from qns.event_log import EventLog, KnownEvent
-from qns.federation.changes import check_follows
 from qns.federation.document import Federation
-from qns.federation.document_xml import read_federation
 from qns.iil.interpreter import readable
 from qns.iil.layer import InternalInterfaceLayer, checked_lifetime
 from qns.iil.requests import (
@@ -47,7 +44,9 @@ from qns.iil.requests import (
 )
 from qns.iil.subscriptions import LocalSubscription
 from qns.inputs import Answered, Effects, Input, Outputs, Received
-from qns.tables import DOCUMENT, IDENTITY, PUBLICATIONS, DocumentRow, IdentityRow, PublicationRow
+from qns.publications import Publications, digest_of
+from qns.reconfiguration import follow, install
+from qns.tables import IDENTITY, IdentityRow, PublicationRow
 from qns.tuning import Tuning
 from qns.turn import Turn
 
@@ -60,7 +59,7 @@ class Peer:
     log: EventLog
     iil: InternalInterfaceLayer
     edl: ExternalDiffusionLayer
-    publications: dict[str, PublicationRow] = field(default_factory=dict)
+    publications: Publications
     _handlers: dict[type, Callable[[Turn, Any], Answer | Envelope | None]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,7 +97,7 @@ class Peer:
     def start(self, turn: Turn, *, restored: bool) -> None:
         """Says hello to everybody: here I am, what have you, what do you miss?"""
         turn.record("start", epoch=self.identity.epoch, restored=restored)
-        self._follow(turn, self.federation)
+        follow(self, turn, self.federation)
         if restored:
             for stream in self.producer.streams.values():
                 stream.raise_fence(turn, self.identity.epoch)
@@ -145,7 +144,7 @@ class Peer:
 
     def _expire(self, turn: Turn) -> None:
         for subscription in self.iil.table.expired(turn.now):
-            self._end(turn, subscription, "expired")
+            self.end(turn, subscription, "expired")
 
     # --- users ------------------------------------------------------------------------------------
 
@@ -178,15 +177,15 @@ class Peer:
                 if source not in self.consumer.merger.views:  # this organisation, a former member
                     self.iil.catch_up(turn, known, source, late=True)
             for producer in self.consumer.merger.views:
-                self._await(turn, known, producer, late=True)
+                self.wait_for(turn, known, producer, late=True)
         pending = self.iil.stability.pending(known.id)
         return Subscribed(known.id, tuple(pending), known.expires_at)
 
     def _unsubscribe(self, turn: Turn, request: Unsubscribe) -> Unsubscribed:
         subscription = self.iil.table.owned(request.id, request.owner)
-        return Unsubscribed(request.id, self._end(turn, subscription, "unsubscribed"))
+        return Unsubscribed(request.id, self.end(turn, subscription, "unsubscribed"))
 
-    def _end(self, turn: Turn, subscription: LocalSubscription, why: str) -> int:
+    def end(self, turn: Turn, subscription: LocalSubscription, why: str) -> int:
         dropped = self.iil.end(turn, subscription, why)
         self.consumer.merger.unsubscribe(turn, subscription.id)
         return dropped
@@ -228,18 +227,9 @@ class Peer:
                 f"{self.me} does not host {event.data_class}",
                 remedy="the federation document says who hosts what",
             )
-        digest = sha256(repr(_canonical(event)).encode()).digest()
-        before = self.publications.get(event.id)
-        if before is not None:
-            if before.digest != digest:
-                raise DuplicateId(f"another event was published with id {event.id}")
+        digest = digest_of(event)
+        if self.publications.has(event, digest, self.log.get((self.me, event.id))):
             return Published(event.id, (), again=True)
-        kept = self.log.get((self.me, event.id))
-        if kept is not None:
-            twin = kept.event._replace(published_us=event.published_us)
-            if _canonical(twin) == _canonical(event):
-                return Published(event.id, (), again=True)
-            raise DuplicateId(f"another event was published with id {event.id}")
         if len(self.log) >= self.tuning.most_events:
             raise Busy(f"{self.me} holds {len(self.log)} events", remedy="publish it again later")
         return Published(event.id, tuple(self._diffuse(turn, event, digest)))
@@ -253,8 +243,8 @@ class Peer:
                 f"event {event.id} has {len(xml):,} bytes of XML", remedy=f"at most {MAX_BYTES:,}"
             )
         sequence = self.identity.published + 1
-        self._become(turn, self.identity._replace(published=sequence))
-        self._remember(turn, PublicationRow(event.id, sequence, digest))
+        self.become(turn, self.identity._replace(published=sequence))
+        self.publications.remember(turn, PublicationRow(event.id, sequence, digest))
         position = (self.identity.joined, self.identity.epoch, sequence)
         known = KnownEvent(event, xml, position, turn.now + event.available_s, taken=True)
         self.log.add(turn, known)
@@ -267,14 +257,6 @@ class Peer:
         )
         self.iil.offer(turn, known)
         return self.producer.diffuse(turn, known)
-
-    def _remember(self, turn: Turn, row: PublicationRow) -> None:
-        self.publications[row.id] = row
-        turn.put(PUBLICATIONS, row)
-        if len(self.publications) > self.tuning.publications_remembered:
-            oldest = next(iter(self.publications))
-            del self.publications[oldest]
-            turn.delete(PUBLICATIONS, oldest)
 
     # --- other peers ------------------------------------------------------------------------------
 
@@ -306,7 +288,7 @@ class Peer:
 
     # --- stability --------------------------------------------------------------------------------
 
-    def _await(
+    def wait_for(
         self, turn: Turn, subscription: LocalSubscription, producer: str, *, late: bool
     ) -> None:
         """The subscription is stable at the producer now, or waits until it is."""
@@ -345,83 +327,13 @@ class Peer:
         """Nobody is stable at this producer until it has told which view it has."""
         if producer in self.consumer.merger.views:
             for subscription in self.iil.table:
-                self._await(turn, subscription, producer, late=False)
+                self.wait_for(turn, subscription, producer, late=False)
 
     # --- the federation ---------------------------------------------------------------------------
 
     def _install(self, turn: Turn, request: InstallDocument) -> Ok:
-        if request.xml == self.edl.document_xml:
-            return Ok()
-        new, old = read_federation(request.xml), self.federation
-        if new.version <= old.version:
-            if new.version == old.version:
-                raise FederationError(
-                    f"another document of version {new.version} is in force",
-                    remedy="give the change the next version",
-                )
-            return Ok()
-        if (new.name, new.schema) != (old.name, old.schema):
-            raise FederationError(
-                f"version {new.version} is of another federation or schema",
-                remedy="change organisations and hosting only; a new schema is a new federation",
-            )
-        check_follows(old, new)
-        joined = new[self.me].joined if self.me in new else self.identity.joined
-        returns = joined != self.identity.joined
-        if returns and not self.producer.is_drained(new):
-            self.edl.postponed = new.version
-            raise Busy(f"{self.me} still owes events of its former membership")
-        if returns or self.me not in new:
-            for subscription in self.iil.table:
-                self._end(turn, subscription, "left")
-        self.federation = self.consumer.federation = new
-        self.edl.document_xml = request.xml
-        turn.delete(DOCUMENT, old.version)
-        turn.put(DOCUMENT, DocumentRow(new.version, request.xml))
-        if self.me in new and self.me in old and new[self.me].hosts != old[self.me].hosts:
-            self.log.expire(turn, self.me, old[self.me].hosts - new[self.me].hosts)
-            turn.record("host", classes=sorted(new[self.me].hosts))
-        if returns:
-            self._return(turn, joined)
-        elif not self.is_member:
-            self.consumer.leave(turn)
-        self._follow(turn, old)
+        install(self, turn, request.xml)
         return Ok()
-
-    def _return(self, turn: Turn, joined: int) -> None:
-        """This organisation comes back as a new incarnation: it starts afresh."""
-        self._become(turn, self.identity._replace(joined=joined))
-        self.producer.start_afresh(turn, joined)
-        self.consumer.start_afresh(turn, joined)
-        self.log.expire(turn, self.me, self.federation.schema.classes)
-
-    def _follow(self, turn: Turn, old: Federation) -> None:
-        """Re-routes the merge views to who hosts what from now on."""
-        new, merger = self.federation, self.consumer.merger
-        affected = [name for name, each in new.organisations.items() if each != _of(old, name)]
-        for name in list(merger.views):
-            if name not in new or new[name].joined != old[name].joined or not self.is_member:
-                merger.drop(turn, name)
-                self.consumer.confirmed.pop(name, None)
-        merger.follow(turn, self.me, new)
-        self.producer.follow(turn, new)
-        self.consumer.follow(turn, old)
-        self.edl.membership.forget(name for name in old.organisations if name not in new)
-        for name in old.organisations:
-            if name not in merger.views and name != self.me:
-                for row in self.iil.stability.forget_producer(turn, name):
-                    held = self.iil.table[row.subscription]
-                    self.iil.catch_up(turn, held, name, late=bool(row.late))
-            if name not in new:
-                self.edl.forwarder.drop_all(turn, name)
-        for link in self.edl.forwarder.links.values():
-            link.wants_hello &= link.other in merger.views
-        for name in merger.views:
-            if not merger.views[name].asked:
-                self.consumer.ask(name)
-            if name in affected:
-                for subscription in self.iil.table:
-                    self._await(turn, subscription, name, late=False)
 
     def _must_be_member(self) -> None:
         if not self.is_member:
@@ -432,7 +344,7 @@ class Peer:
 
     def _jump(self, turn: Turn, epoch: int) -> None:
         """Others know a later life of this peer than it does itself: its disk was lost."""
-        self._become(turn, self.identity._replace(epoch=epoch))
+        self.become(turn, self.identity._replace(epoch=epoch))
         self.edl.epoch = self.producer.epoch = self.consumer.epoch = epoch
         turn.record("start", epoch=epoch, restored=True)
         for name, stream in self.producer.streams.items():
@@ -444,22 +356,6 @@ class Peer:
             self.rewound(turn, producer)
             self.edl.forwarder.link(producer).wants_hello = True
 
-    def _become(self, turn: Turn, identity: IdentityRow) -> None:
+    def become(self, turn: Turn, identity: IdentityRow) -> None:
         self.identity = identity
         turn.put(IDENTITY, identity)
-
-
-def _canonical(event: Event) -> tuple[object, ...]:
-    """Equal for equal events, in whatever order and form their values were given."""
-    return (
-        event.data_class,
-        event.source,
-        sorted(event.values.items()),
-        sorted(event.previous.items()),
-        event.published_us,
-        float(event.available_s),
-    )
-
-
-def _of(federation: Federation, name: str) -> object:
-    return federation.organisations.get(name)

@@ -27,6 +27,7 @@ from qns.iil.interpreter import interpret
 from qns.iil.layer import InternalInterfaceLayer
 from qns.peer import Peer
 from qns.ports import Index, Store
+from qns.publications import Publications
 from qns.tables import (
     CONSUMERS,
     COUNTERS,
@@ -95,13 +96,14 @@ def recover(settings: Settings, store: Store, identity: IdentityRow, document: b
         )
     iil = InternalInterfaceLayer.of(federation.schema, log, settings.tuning, settings.index())
     edl = _external(settings, identity, federation, document, log)
-    peer = Peer(identity, federation, settings.tuning, log, iil, edl)
+    publications = Publications(settings.tuning.publications_remembered)
+    peer = Peer(identity, federation, settings.tuning, log, iil, edl, publications)
     edl.consumer.inward = Inward(iil.offer, peer.advanced, iil.stability.confirm, peer.rewound)
     _recover_internal(store, iil, edl)
     _recover_consumer(store, edl, federation)
     _recover_producer(store, edl)
     for publication in sorted(store.rows(PUBLICATIONS), key=lambda row: row.sequence):
-        peer.publications[publication.id] = publication
+        peer.publications.recover(publication)
     return peer
 
 

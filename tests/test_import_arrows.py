@@ -20,7 +20,11 @@ ROOT = Path(__file__).parent.parent
 _CORE = {"cbr", "d2q", "federation"}
 # What a peer is made of besides its two layers: its rows, its turns, its times, its events.
 _PARTS = {"tables", "turn", "tuning", "ports", "event_log", "lineage"}
-_PEER = {"gateway", "recovery", "peer", "inputs", "iil", "edl", *_PARTS, *_CORE}
+_PEER = {
+    *("gateway", "recovery", "reconfiguration", "peer", "publications", "inputs", "iil", "edl"),
+    *_PARTS,
+    *_CORE,
+}
 _ADAPTERS = {"soap", "store", "dispatch"}
 
 # Room -> the rooms it may import. Each may also import itself, `qns.errors` and `qns` itself.
@@ -40,8 +44,10 @@ ARROWS: dict[str, set[str]] = {
     "iil": {*_PARTS, *_CORE},  # not edl: peer joins the two
     "edl": {*_PARTS, *_CORE},  # not iil: peer joins the two
     "inputs": {"iil", "edl", *_PARTS, *_CORE},
-    "peer": {"inputs", "iil", "edl", *_PARTS, *_CORE},
-    "recovery": {"peer", "iil", "edl", *_PARTS, *_CORE},
+    "publications": {*_PARTS, "cbr"},
+    "reconfiguration": {"iil", "edl", *_PARTS, *_CORE},  # the peer's way to a newer document
+    "peer": {"reconfiguration", "publications", "inputs", "iil", "edl", *_PARTS, *_CORE},
+    "recovery": {"peer", "publications", "iil", "edl", *_PARTS, *_CORE},
     "gateway": {"recovery", "peer", "inputs", "iil", "edl", *_PARTS, *_CORE},
     "history": {"d2q"},  # the judge shares no code with the judged: it reads texts, no more
     "simulation": {"history", "store", *_PEER},  # the peers in it are the production ones
@@ -95,7 +101,11 @@ FORBIDDEN: dict[str, set[str]] = {
     # A lock is no I/O: the compiled index needs one, because its loops let other threads run.
     "cbr": (_FORMATS | _CLOCKS_AND_CHANCE | _IO | _LOGGING) - {"threading"},
     **dict.fromkeys(
-        ("iil", "edl", "inputs", "peer", "recovery", "gateway", *_PARTS), _CLOCKS_AND_CHANCE | _IO
+        (
+            *("iil", "edl", "inputs", "peer", "publications", "reconfiguration"),
+            *("recovery", "gateway", *_PARTS),
+        ),
+        _CLOCKS_AND_CHANCE | _IO,
     ),
     # One seed decides everything in a simulated world.
     "simulation": (_CLOCKS_AND_CHANCE | _IO) - {"random", "time", "os", "concurrent"},

@@ -119,16 +119,16 @@ def unsubscribe_not_propagated() -> dict[tuple[type, str], Any]:
 
 def late_subscriber_served_twice() -> dict[tuple[type, str], Any]:
     """A late subscriber gets the available events at once, and again when it is stable."""
-    original = Peer._await
+    original = Peer.wait_for
 
-    def _await(
+    def wait_for(
         peer: Peer, turn: Turn, subscription: LocalSubscription, producer: str, *, late: bool
     ) -> None:
         if late:
             peer.iil.catch_up(turn, subscription, producer, late=True)
         original(peer, turn, subscription, producer, late=late)
 
-    return {(Peer, "_await"): _await}
+    return {(Peer, "wait_for"): wait_for}
 
 
 BUGS: dict[str, Callable[[], dict[tuple[type, str], Any]]] = {
