@@ -6,9 +6,12 @@ ahead of the disk: it is thrown away and opened again from what the disk has.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from qns.d2q.event_json import write_event_json
 from qns.errors import StoreFailed
 from qns.federation.document_xml import read_federation
 from qns.iil.requests import InstallDocument
@@ -17,8 +20,23 @@ from qns.lineage import begin_life, rotated
 from qns.peer import Peer
 from qns.ports import Lineage, Mark, Store
 from qns.recovery import Settings, document_of, identity_of, recover
-from qns.tables import DOCUMENT, IDENTITY, DocumentRow, IdentityRow
+from qns.tables import (
+    DOCUMENT,
+    HISTORY,
+    IDENTITY,
+    DocumentRow,
+    HistoryRow,
+    IdentityRow,
+    Transaction,
+)
 from qns.turn import Turn
+
+
+class Begun(NamedTuple):
+    """A turn that has happened in memory; its effects wait for the commit."""
+
+    transaction: Transaction
+    effects: Effects
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +48,9 @@ class Gateway:
     """The store was found to be an older copy of itself: an incident to report."""
     first: Effects
     """What the start has to say: hello."""
+    recording: bool = False
     is_broken: bool = False
+    _recorded: int = 0
 
     @classmethod
     def open(
@@ -65,27 +85,52 @@ class Gateway:
         peer = recover(settings, store, identity, stored)
         peer.start(turn, restored=life.restored)
         effects = peer.finish(turn, [])
+        gateway = cls(peer, store, lineage, life.restored, effects, settings.recording)
+        gateway._record(turn)
         store.commit(turn.transaction)
         lineage.write((life.mark,))
-        gateway = cls(peer, store, lineage, life.restored, effects)
         if document != stored and read_federation(document).version > peer.federation.version:
             gateway.first = _both(effects, gateway.run([InstallDocument(document)], now))
         return gateway
 
     def run(self, inputs: Sequence[Input], now: float) -> Effects:
-        """One turn: commits what the inputs change, then tells what they bring about.
+        """One turn: commits what the inputs change, then tells what they bring about."""
+        begun = self.begin(inputs, now)
+        if begun.transaction:
+            self.store.commit(begun.transaction)
+        self.committed()
+        return begun.effects
 
-        Whatever goes wrong on the way, the peer in memory is then ahead of the disk: this gateway
+    def begin(self, inputs: Sequence[Input], now: float) -> Begun:
+        """A turn in memory. Commit its transaction, say `committed`, then let its effects out.
+
+        Until then the peer is ahead of the disk. Whatever goes wrong on the way, this gateway
         refuses to go on and must be opened again.
         """
         if self.is_broken:
             raise StoreFailed("an earlier turn was not committed", remedy="open the gateway again")
         self.is_broken = True
         turn, effects = self.peer.turn(inputs, now)
-        if turn.transaction:
-            self.store.commit(turn.transaction)
+        self._record(turn)
+        return Begun(turn.transaction, effects)
+
+    def committed(self) -> None:
         self.is_broken = False
-        return effects
+
+    def _record(self, turn: Turn) -> None:
+        """What happened is committed with what it changed: no crash can part them."""
+        if not self.recording:
+            return
+        schema, me = self.peer.federation.schema, self.peer.me
+        for record in turn.records:
+            told = {"t": turn.now, "org": me, **record}
+            if record["do"] == "pub":
+                told["event"] = write_event_json(record["event"], schema)
+            self._recorded += 1
+            row = HistoryRow(
+                self.peer.identity.epoch, self._recorded, json.dumps(told, ensure_ascii=False)
+            )
+            turn.put(HISTORY, row)
 
     def renew_mark(self, nonce: str) -> None:
         """After a backup was copied: the copy carries the old mark and can be told apart."""

@@ -29,6 +29,7 @@ from qns.iil.requests import (
     Answer,
     Deliveries,
     InstallDocument,
+    ListSubscriptions,
     Ok,
     Pause,
     Publish,
@@ -39,6 +40,7 @@ from qns.iil.requests import (
     Resume,
     Subscribe,
     Subscribed,
+    Subscriptions,
     Unsubscribe,
     Unsubscribed,
 )
@@ -69,6 +71,7 @@ class Peer:
             Renew: self._renew,
             Pause: self._pause,
             Resume: self._resume,
+            ListSubscriptions: self._list,
             Publish: self._publish,
             Read: self._read,
             AcknowledgeDeliveries: self._acknowledge,
@@ -206,6 +209,9 @@ class Peer:
         self.iil.table.change(turn, subscription, "resume")
         self.iil.dispatcher.resume(turn, subscription)
         return Ok()
+
+    def _list(self, _: Turn, request: ListSubscriptions) -> Subscriptions:
+        return self.iil.list(request.owner)
 
     def _read(self, _: Turn, request: Read) -> Deliveries:
         return self.iil.read(request)

@@ -61,6 +61,8 @@ class Settings:
     organisation: str
     tuning: Tuning
     index: MakeIndex
+    recording: bool = False
+    """Whether the store keeps the record of what happened."""
 
 
 def identity_of(store: Store, organisation: str) -> IdentityRow | None:

@@ -245,6 +245,15 @@ class DeadLetterRow(NamedTuple):
     reason: str
 
 
+class HistoryRow(NamedTuple):
+    """What happened, for `qns verify` (docs/history.md)."""
+
+    epoch: int
+    number: int
+    record: str
+    """JSON."""
+
+
 IDENTITY = Table("identity", IdentityRow)
 DOCUMENT = Table("document", DocumentRow)
 EVENTS = Table("events", EventRow, 2)
@@ -265,6 +274,7 @@ EXTERNAL = Table("external", ExternalRow, 2)
 FENCES = Table("fences", FenceRow, 2)
 OWED = Table("owed", OwedRow, 2)
 DEAD_LETTERS = Table("dead_letters", DeadLetterRow)
+HISTORY = Table("history", HistoryRow, 2)
 
 TABLES: tuple[Table[Any], ...] = (
     IDENTITY,
@@ -287,4 +297,5 @@ TABLES: tuple[Table[Any], ...] = (
     FENCES,
     OWED,
     DEAD_LETTERS,
+    HISTORY,
 )

@@ -55,12 +55,13 @@ ARROWS: dict[str, set[str]] = {
     "lab": {"peer", *_CORE},
     "store": _PEER,
     "soap": _PEER,
+    "client": {"soap", "iil", *_CORE},  # what integrators import: it talks SOAP, like everyone
     "dispatch": _PEER,
     "console": _PEER,
     "runtime": {*_ADAPTERS, "console", *_PEER},  # the process: it wires the adapters to the peer
     "factory": {"soap", *_CORE},  # a client of the peer, over SOAP like everyone else's
     "cli": {
-        *("runtime", "factory", "pipeline", "lab", "history", "simulation", "console"),
+        *("runtime", "factory", "client", "pipeline", "lab", "history", "simulation", "console"),
         *_ADAPTERS,
         *_PEER,
     },
@@ -77,6 +78,10 @@ QUARANTINE: dict[str, set[str]] = {
     "rich": {"cli"},
     "apsw": {"store"},
     "networkx": {"edl", "lab"},
+    "spyne": {"soap"},
+    "aiohttp": {"runtime", "client"},
+    "prometheus_client": {"runtime"},
+    "uvloop": {"runtime"},
 }
 
 _CLOCKS_AND_CHANCE = {"time", "sched", "random", "secrets", "uuid"}

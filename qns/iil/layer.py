@@ -15,7 +15,14 @@ from qns.event_log import EventLog, KnownEvent
 from qns.iil.interpreter import interpret
 from qns.iil.local_dispatcher import LocalDispatcher
 from qns.iil.local_matcher import LocalMatcher
-from qns.iil.requests import Deliveries, Delivery, Read, Subscribe
+from qns.iil.requests import (
+    Deliveries,
+    Delivery,
+    Read,
+    Subscribe,
+    SubscriptionInfo,
+    Subscriptions,
+)
 from qns.iil.stability import Stability
 from qns.iil.subscriptions import LocalSubscription, LocalSubscriptionTable
 from qns.ports import Index
@@ -83,6 +90,25 @@ class InternalInterfaceLayer:
         self.table.end(turn, subscription, why, dropped)
         self.dispatcher.end(turn, subscription)
         return dropped
+
+    def list(self, owner: str) -> Subscriptions:
+        return Subscriptions(
+            tuple(
+                SubscriptionInfo(
+                    each.id,
+                    each.text,
+                    each.group,
+                    each.is_paused,
+                    each.expires_at,
+                    tuple(self.stability.pending(each.id)),
+                    each.delivered,
+                    each.dropped,
+                    self.dispatcher.depth(each.id),
+                )
+                for each in self.table
+                if each.owner == owner
+            )
+        )
 
     def read(self, request: Read) -> Deliveries:
         self.table.owned(request.id, request.owner)

@@ -61,6 +61,31 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class ListSubscriptions:
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInfo:
+    id: str
+    text: str
+    group: str
+    paused: bool
+    expires_at: float
+    pending: tuple[str, ...]
+    """The producers at which it is not stable yet."""
+    delivered: int
+    dropped: int
+    waiting: int
+    """Deliveries not acknowledged, and events that wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    subscriptions: tuple[SubscriptionInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Publish:
     event: Event
 
@@ -127,10 +152,11 @@ Request = (
     | Renew
     | Pause
     | Resume
+    | ListSubscriptions
     | Publish
     | Read
     | AcknowledgeDeliveries
     | InstallDocument
     | RedeliverDeadLetter
 )
-Answer = Subscribed | Unsubscribed | Published | Deliveries | Ok
+Answer = Subscribed | Unsubscribed | Subscriptions | Published | Deliveries | Ok

@@ -195,7 +195,19 @@ CREATE TABLE dead_letters (
 ) STRICT;
 """
 
-MIGRATIONS: Final = (Migration(1, "the first tables", _FIRST_TABLES),)
+_HISTORY: Final = """
+CREATE TABLE history (
+    epoch INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (epoch, number)
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final = (
+    Migration(1, "the first tables", _FIRST_TABLES),
+    Migration(2, "the record of what happened", _HISTORY),
+)
 
 
 def migrate(
