@@ -14,9 +14,8 @@ from functools import lru_cache
 from itertools import count
 
 from qns.cbr.domains import QUALITY, Key
-from qns.d2q.lexical import write_number
+from qns.d2q.lexical import key_text, write_number
 from qns.d2q.schema import DIMENSIONS, Schema, parent
-from qns.d2q.xml import key_text
 from qns.errors import DocumentError, DuplicateId, NameNotKnown, QnsError, SchemaError, shorten
 
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,199}\Z")

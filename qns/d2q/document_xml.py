@@ -28,21 +28,19 @@ from qns.d2q.document import (
     element_names,
     labels_text,
 )
+from qns.d2q.lexical import WHITE_SPACE, key_text, value_key
 from qns.d2q.schema import DIMENSIONS, MAX_DEPTH, Property, Schema, parent
 from qns.d2q.xml import (
     MAX_BYTES,
     MAX_ELEMENTS,
     NAMESPACE,
-    WHITE_SPACE,
     Element,
     child,
-    key_text,
     line_of,
     parse_xml,
     qualified,
     quality_key,
     to_bytes,
-    value_key,
     wrong_root,
 )
 from qns.errors import DocumentError, DuplicateId, NameNotKnown, QnsError, shorten

@@ -8,29 +8,15 @@ its value is a node marked `absent`, which is not the empty string (semantics §
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from math import inf
 
-from qns.cbr.domains import DATETIME, QUALITY, Key
+from qns.cbr.domains import DATETIME, Key
 from qns.cbr.event import Event
-from qns.d2q.lexical import DECIMAL_FORM, checked_name, checked_organisation, write_number
-from qns.d2q.schema import DIMENSIONS, Attribute, Schema
-from qns.d2q.xml import (
-    MAX_BYTES,
-    WHITE_SPACE,
-    Element,
-    child,
-    is_true,
-    key_text,
-    line_of,
-    new_root,
-    qualified,
-    quality_key,
-    read_root,
-    to_bytes,
-    value_key,
-)
-from qns.errors import DocumentError, DuplicateId, QnsError, ValueRefused, shorten, show
+from qns.d2q.event_text import read_text, write_text
+from qns.d2q.lexical import DECIMAL_FORM, WHITE_SPACE, checked_name, checked_organisation, value_key
+from qns.d2q.schema import Attribute, Schema
+from qns.d2q.xml import MAX_BYTES, Element, is_true, line_of, qualified, quality_key, read_root
+from qns.errors import DocumentError, DuplicateId, QnsError, ValueRefused, shorten
 
 _SECONDS = re.compile(DECIMAL_FORM + r"\Z")
 _MAX_DIGITS = 400
@@ -39,24 +25,20 @@ _QUALITY, _PREVIOUS = qualified("quality"), qualified("previous")
 
 def write_event(event: Event, schema: Schema) -> bytes:
     """The event as XML; equal events give equal bytes."""
-    root = new_root("event")
-    path = schema.data_class(event.data_class)
-    root.set("id", checked_name("an event's id", event.id))
-    root.set("class", path)
-    root.set("source", checked_organisation(event.source))
-    if event.published_us is not None:
-        root.set("published", key_text(DATETIME, event.published_us))
-    if event.available_s:
-        root.set("available", _write_seconds(event.available_s))
-    ids = _write_data(child(root, qualified("data")), event, schema, path)
-    for name, values in (("quality", event.values), ("previous", event.previous)):
-        for dimension in DIMENSIONS:
-            _write_graph(root, name, dimension, ids, values)
-    return to_bytes(root)
+    return write_text(event, schema)
 
 
 def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_BYTES) -> Event:
     """The event that the XML tells, checked against the schema; QnsError with the line."""
+    if isinstance(data, bytes) and len(data) <= max_bytes:
+        event = read_text(data, schema)
+        if event is not None:
+            return event
+    return read_tree(data, schema, max_bytes=max_bytes)
+
+
+def read_tree(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_BYTES) -> Event:
+    """The same with the XML parser, whatever form the event has."""
     root = read_root(data, "event", "event", max_bytes=max_bytes)
     node = root
     values: dict[str, Key] = {}
@@ -141,48 +123,6 @@ class _Properties:
         return self.schema.quality_attribute(self.path, name).name
 
 
-def _write_data(data: Element, event: Event, schema: Schema, path: str) -> dict[str, str]:
-    """Writes the data graph; qualified property names with the ids of their nodes."""
-    known = {attribute.name: attribute for attribute in schema.attributes(path)}
-    for name in (*event.values, *event.previous):
-        if name not in known or (name in event.previous and known[name].dimension is None):
-            raise _misnamed(name, schema, path)
-    with_quality = {name.rpartition(".")[0] for name in event.previous}
-    with_quality |= {name.rpartition(".")[0] for name in event.values if known[name].dimension}
-    ids: dict[str, str] = {}
-    for name, attribute in known.items():
-        if attribute.dimension is None and (name in event.values or name in with_quality):
-            ids[name] = f"p{len(ids) + 1}"
-            node = child(data, qualified("property"), id=ids[name], name=name)
-            if name in event.values:
-                node.text = key_text(attribute.domain, event.values[name])
-            else:
-                node.set("absent", "true")
-    return ids
-
-
-def _misnamed(name: str, schema: Schema, path: str) -> QnsError:
-    """What is wrong with a name that an event of this class cannot have where it stands."""
-    try:
-        found = schema.attribute(path, name)
-        if found.name == name:
-            schema.quality_attribute(path, name)
-    except QnsError as problem:
-        return problem
-    return ValueRefused(f"{shorten(name)} is not qualified", remedy=f"write {found.name}")
-
-
-def _write_graph(
-    root: Element, name: str, dimension: str, ids: dict[str, str], values: Mapping[str, Key]
-) -> None:
-    told = {node: f"{prop}.{dimension}" for prop, node in ids.items()}
-    told = {node: attribute for node, attribute in told.items() if attribute in values}
-    if told:
-        graph = child(root, qualified(name), dimension=dimension)
-        for node, attribute in told.items():
-            child(graph, qualified("value"), key_text(QUALITY, values[attribute]), of=node)
-
-
 def _read_time(text: str) -> int:
     key = value_key(DATETIME, text)
     assert isinstance(key, int)
@@ -197,9 +137,3 @@ def _read_seconds(text: str) -> float:
     raise ValueRefused(
         f"available for {shorten(text)} seconds", remedy="give a number from 0, or INF for ever"
     )
-
-
-def _write_seconds(seconds: float) -> str:
-    if not seconds >= 0:  # nor NaN
-        raise ValueRefused(f"available for {show(seconds)} seconds", remedy="give a number from 0")
-    return "INF" if seconds == inf else write_number(abs(float(seconds)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Final
 
 from qns.cbr.domains import BOOLEAN, DATE, DATETIME, DECIMAL, INTEGER, QUALITY, STRING, Domain, Key
-from qns.errors import ValueRefused, shorten
+from qns.errors import ValueRefused, shorten, show
 
 INTEGER_FORM = r"[+-]?[0-9]+"
 DECIMAL_FORM = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
@@ -29,6 +30,7 @@ _FORMS = {
 }
 _MAX_DIGITS = 400
 _MAX_PLAIN = 24
+WHITE_SPACE: Final = " \t\r\n"
 
 
 def read_value(domain: Domain, text: str) -> Key:
@@ -73,6 +75,20 @@ def write_number(number: float) -> str:
     exact = Decimal(repr(number)).normalize()
     plain = f"{exact:f}"
     return plain if len(plain) <= _MAX_PLAIN else f"{exact:e}".replace("e+", "e")
+
+
+def key_text(domain: Domain, key: Key) -> str:
+    """How a key is written; ValueRefused if the domain has no such key."""
+    if domain is STRING:
+        STRING.key(key)
+    elif type(key) is not int or not domain.lo <= key <= domain.hi:
+        raise ValueRefused(f"{show(key)} is no key of the type {domain.name}")
+    return write_value(domain, key)
+
+
+def value_key(domain: Domain, text: str) -> Key:
+    """The key that a text in XML writes; white space matters in strings only."""
+    return read_value(domain, text if domain is STRING else text.strip(WHITE_SPACE))
 
 
 def checked_name(kind: str, text: str) -> str:

@@ -83,6 +83,8 @@ class Schema:
             self._add_label(label, number)
         self._below = self._scopes_below()
         self._attributes: dict[str, dict[str, tuple[Attribute, ...]]] = {}
+        self.forms: dict[str, object] = {}
+        """Class -> what readers and writers of its events have worked out once."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and (self.name, self.properties, self.labels) == (

@@ -10,18 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from qns.d2q.document import checked_schema_name
-from qns.d2q.lexical import DECIMAL_FORM, write_number
+from qns.d2q.lexical import DECIMAL_FORM, WHITE_SPACE, write_number
 from qns.d2q.schema import Schema
-from qns.d2q.xml import (
-    WHITE_SPACE,
-    Element,
-    child,
-    line_of,
-    new_root,
-    qualified,
-    read_root,
-    to_bytes,
-)
+from qns.d2q.xml import Element, child, line_of, new_root, qualified, read_root, to_bytes
 from qns.errors import QnsError, SchemaError, shorten
 
 MAX_SCHEMA_BYTES: Final = 16 * 1_048_576

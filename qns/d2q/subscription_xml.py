@@ -14,17 +14,15 @@ from lxml import etree
 from qns.cbr.domains import STRING
 from qns.cbr.subscription import Subscription
 from qns.d2q.description import describe
-from qns.d2q.lexical import checked_name
+from qns.d2q.lexical import WHITE_SPACE, checked_name, key_text
 from qns.d2q.normal_form import normal_form
 from qns.d2q.schema import Schema
 from qns.d2q.terms import Mark, Member, Operator, Statement, Term, Written
 from qns.d2q.xml import (
     MAX_BYTES,
-    WHITE_SPACE,
     Element,
     child,
     is_true,
-    key_text,
     line_of,
     new_root,
     qualified,

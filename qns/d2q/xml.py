@@ -15,10 +15,10 @@ from typing import Final
 
 from lxml import etree
 
-from qns.cbr.domains import QUALITY, STRING, Domain, Key
-from qns.d2q.lexical import read_value, write_value
+from qns.cbr.domains import QUALITY
+from qns.d2q.lexical import WHITE_SPACE, read_value
 from qns.d2q.schema import Schema
-from qns.errors import DocumentError, LimitExceeded, QnsError, ValueRefused, shorten, show
+from qns.errors import DocumentError, LimitExceeded, QnsError, shorten
 
 Element = etree._Element
 
@@ -29,7 +29,6 @@ MAX_ELEMENTS: Final = 100_000
 MAX_ATTRIBUTES: Final = 256
 """Of one element."""
 
-WHITE_SPACE: Final = " \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _DECLARATION = re.compile(rb"<\?xml\s[^>]*?\bencoding\s*=\s*[\"']([^\"'>]*)[\"']")
@@ -156,20 +155,6 @@ def shown(tag: str) -> str:
 
 def is_true(element: Element, attribute: str) -> bool:
     return element.get(attribute, "").strip(WHITE_SPACE) in ("true", "1")
-
-
-def key_text(domain: Domain, key: Key) -> str:
-    """How XML writes a key; ValueRefused if the domain has no such key."""
-    if domain is STRING:
-        STRING.key(key)
-    elif type(key) is not int or not domain.lo <= key <= domain.hi:
-        raise ValueRefused(f"{show(key)} is no key of the type {domain.name}")
-    return write_value(domain, key)
-
-
-def value_key(domain: Domain, text: str) -> Key:
-    """The key that an element's text writes; white space matters in strings only."""
-    return read_value(domain, text if domain is STRING else text.strip(WHITE_SPACE))
 
 
 def quality_key(text: str, schema: Schema) -> int:

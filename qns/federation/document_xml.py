@@ -13,11 +13,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from qns.cbr.domains import INTEGER, STRING
-from qns.d2q.lexical import checked_name, read_value
+from qns.d2q.lexical import WHITE_SPACE, checked_name, read_value
 from qns.d2q.schema import Schema
 from qns.d2q.schema_xml import schema_in, write_schema_into
 from qns.d2q.xml import (
-    WHITE_SPACE,
     Element,
     child,
     line_of,

@@ -1,0 +1,108 @@
+"""The direct writer and reader of events agree with the XML parser, on right events and wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qns.cbr.event import Event
+from qns.d2q.event_text import read_text
+from qns.d2q.event_xml import read_event, read_tree, write_event
+from qns.d2q.schema import Schema
+from qns.d2q.shipped import WEATHER
+from qns.errors import QnsError
+from tests.d2q.event_tree import write_tree
+from tests.d2q.test_event_xml import told_events
+from tests.strategies import ALL_TYPES, events
+
+WIND = Event(
+    "e1",
+    "Report/Wind",
+    "Met01",
+    {
+        "Report.Region": "north",
+        "Report/Wind.Speed": 30,
+        "Report/Wind.Speed.accuracy": 500_000_000_000_000,
+        "Report/Wind.Speed.currency": 200_000_000_000_000,
+    },
+    {"Report/Wind.Speed.accuracy": 700_000_000_000_000},
+    published_us=1_700_000_000_000_000,
+    available_s=60,
+)
+SPLICES = [
+    *("<", ">", "&", "&amp;", "&#13;", "&#x41;", "]]>", "<!-- -->", "<?p?>", "\r", "\t", "\x00"),
+    *("\n", " ", "\ufffe", "é", "p1", "p2", "0.5", "1e-1", "high", "true", "INF", "0", '"', "'"),
+    *('<property id="p9" name="Speed">3</property>', "<data/>", "</data>", 'absent="true"', "x"),
+    *('  <quality dimension="accuracy">', "  </quality>", "xmlns:a='b'", "NaN", "-", "+", "Z"),
+]
+
+
+@given(told_events())
+def test_the_direct_writer_gives_the_bytes_that_a_tree_gives(event: Event) -> None:
+    assert write_event(event, ALL_TYPES) == write_tree(event, ALL_TYPES)
+
+
+@given(told_events())
+def test_what_was_written_is_read_as_the_parser_reads_it(event: Event) -> None:
+    written = write_event(event, ALL_TYPES)
+    assert read_event(written, ALL_TYPES) == read_tree(written, ALL_TYPES)
+
+
+@given(events())
+def test_ordinary_events_need_no_parser(event: Event) -> None:
+    if any("\\" in repr(value) or set("<>&") & set(str(value)) for value in event.values.values()):
+        return
+    assert read_text(write_event(event, ALL_TYPES), ALL_TYPES) is not None
+
+
+def outcome(read: Callable[[bytes, Schema], Event], data: bytes) -> Event | str:
+    try:
+        return read(data, WEATHER)
+    except QnsError as problem:
+        return f"{type(problem).__name__}: {problem}"
+
+
+def told(data: bytes) -> Event | str:
+    """What the parser makes of it, and nothing else comes of the short way."""
+    expected = outcome(read_tree, data)
+    assert outcome(read_event, data) == expected
+    return expected
+
+
+@given(st.data())
+def test_whatever_happened_to_the_bytes_both_ways_agree(data: st.DataObject) -> None:
+    text = write_event(WIND, WEATHER).decode()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        upto = data.draw(st.integers(at, min(len(text), at + 12)))
+        text = text[:at] + data.draw(st.sampled_from(["", *SPLICES])) + text[upto:]
+    told(text.encode())
+
+
+def test_each_small_change_is_taken_or_refused_by_both_ways_alike() -> None:
+    text = write_event(WIND, WEATHER).decode()
+    chance = random.Random(7)
+    outcomes = {str: 0, Event: 0}
+    short = 0
+    for at in range(len(text)):
+        for splice in chance.sample(SPLICES, 6):
+            for changed in (text[:at] + splice + text[at:], text[:at] + splice + text[at + 1 :]):
+                outcomes[type(told(changed.encode()))] += 1
+                short += read_text(changed.encode(), WEATHER) is not None
+    lines = text.split("\n")
+    for first in range(len(lines)):
+        for second in range(len(lines)):
+            swapped = list(lines)
+            swapped[first], swapped[second] = swapped[second], swapped[first]
+            doubled = [*lines[:first], lines[second], *lines[first:]]
+            for changed_lines in (swapped, doubled, lines[:first] + lines[second:]):
+                outcomes[type(told("\n".join(changed_lines).encode()))] += 1
+    assert min(outcomes.values()) > 400, outcomes
+    assert short > 100
+
+
+def test_bytes_that_are_not_utf8_are_left_to_the_parser() -> None:
+    assert isinstance(told(write_event(WIND, WEATHER).replace(b"north", b"n\xffrth")), str)
