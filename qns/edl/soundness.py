@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from qns.edl.messages import Entry, Envelope
@@ -39,13 +40,12 @@ def objection(envelope: Envelope) -> str | None:
             if entries is None:
                 return f"a subtree of more than {DEEPEST} levels"
             for entry in entries:
-                waiting += (entry.receiver, entry.joined, entry.epoch, entry.number)
-                waiting.append(entry.confirmed)
+                waiting += _ENTRY(entry)
                 waiting += entry.fences
         elif isinstance(value, tuple):
             waiting += value
         elif is_dataclass(kind):
-            waiting += [getattr(value, name) for name in _names(kind)]
+            waiting += _parts(kind)(value)
         else:
             return f"a value of type {kind.__name__}"
     return None
@@ -53,6 +53,8 @@ def objection(envelope: Envelope) -> str | None:
 
 def _subtree(top: Entry) -> list[Entry] | None:
     """All its entries; None if it goes too deep."""
+    if not top.children:
+        return [top]
     found, level = [], [top]
     for _ in range(DEEPEST):
         found += level
@@ -98,6 +100,12 @@ def _is_text(value: str) -> bool:
     return True
 
 
+_ENTRY: Final = attrgetter("receiver", "joined", "epoch", "number", "confirmed")
+
+
 @lru_cache(maxsize=64)
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+def _parts(kind: type[Any]) -> Callable[[Any], tuple[object, ...]]:
+    names = [field.name for field in fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
