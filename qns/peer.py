@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qns.cbr.event import Event
-from qns.d2q.event_xml import write_event
-from qns.d2q.xml import MAX_BYTES
+from qns.d2q.event_xml import MAX_EVENT_BYTES, write_event
 from qns.edl.consumer import Consumer
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.messages import Envelope
@@ -244,9 +243,10 @@ class Peer:
         if event.published_us is None:
             event = event._replace(published_us=int(turn.now * 1_000_000))
         xml = write_event(event, self.federation.schema)
-        if len(xml) > MAX_BYTES:
+        if len(xml) > MAX_EVENT_BYTES:
             raise LimitExceeded(
-                f"event {event.id} has {len(xml):,} bytes of XML", remedy=f"at most {MAX_BYTES:,}"
+                f"event {event.id} has {len(xml):,} bytes of XML",
+                remedy=f"at most {MAX_EVENT_BYTES:,}",
             )
         sequence = self.identity.published + 1
         self.become(turn, self.identity._replace(published=sequence))

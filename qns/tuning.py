@@ -21,6 +21,8 @@ class Tuning:
     lease_s: float = 60.0
     """How long a member of a delivery group has to acknowledge."""
     notifications_per_call: int = 100
+    bytes_per_call: int = 524_288
+    """Of events, to another peer or to a user; one event may be larger."""
     most_early: int = 1_000
     """Entries held back for one producer."""
     most_custody: int = 100_000

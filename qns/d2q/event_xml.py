@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from math import inf
+from typing import Final
 
 from qns.cbr.domains import DATETIME, Key
 from qns.cbr.event import Event
 from qns.d2q.event_text import read_text, write_text
 from qns.d2q.lexical import DECIMAL_FORM, WHITE_SPACE, checked_name, checked_organisation, value_key
 from qns.d2q.schema import Attribute, Schema
-from qns.d2q.xml import MAX_BYTES, Element, is_true, line_of, qualified, quality_key, read_root
+from qns.d2q.xml import Element, is_true, line_of, qualified, quality_key, read_root
 from qns.errors import DocumentError, DuplicateId, QnsError, ValueRefused, shorten
 
 _SECONDS = re.compile(DECIMAL_FORM + r"\Z")
@@ -23,12 +24,16 @@ _MAX_DIGITS = 400
 _QUALITY, _PREVIOUS = qualified("quality"), qualified("previous")
 
 
+MAX_EVENT_BYTES: Final = 524_288
+"""So that every event fits into a message, base64 and all."""
+
+
 def write_event(event: Event, schema: Schema) -> bytes:
     """The event as XML; equal events give equal bytes."""
     return write_text(event, schema)
 
 
-def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_BYTES) -> Event:
+def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_BYTES) -> Event:
     """The event that the XML tells, checked against the schema; QnsError with the line."""
     if isinstance(data, bytes) and len(data) <= max_bytes:
         event = read_text(data, schema)
@@ -37,7 +42,7 @@ def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_BYTES)
     return read_tree(data, schema, max_bytes=max_bytes)
 
 
-def read_tree(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_BYTES) -> Event:
+def read_tree(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_BYTES) -> Event:
     """The same with the XML parser, whatever form the event has."""
     root = read_root(data, "event", "event", max_bytes=max_bytes)
     node = root

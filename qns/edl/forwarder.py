@@ -65,13 +65,20 @@ class Forwarder:
         )
         self.send(turn, parcel)
 
-    def next_notifications(self, turn: Turn, link: Link, limit: int) -> list[Notification]:
+    def next_notifications(
+        self, turn: Turn, link: Link, limit: int, room: int
+    ) -> list[Notification]:
+        """Up to so many, and so many bytes, or one at least if there is room at all."""
         link.sent = []
         for key, parcel in list(islice(link.parcels.items(), limit)):
-            if parcel.event in self.log:
-                link.sent.append(key)
-            else:  # everybody concerned has it already
+            known = self.log.get(parcel.event)
+            if known is None:  # everybody concerned has it already
                 del link.parcels[key]
+                continue
+            if room <= 0 or (link.sent and len(known.xml) > room):
+                break
+            room -= len(known.xml)
+            link.sent.append(key)
         return [self._notification(turn, link.parcels[key]) for key in link.sent]
 
     def _notification(self, turn: Turn, parcel: Parcel) -> Notification:

@@ -24,6 +24,7 @@ from qns.edl.messages import (
     FetchDocument,
     Gossip,
     Hello,
+    Notification,
     Notified,
     Notify,
     Pull,
@@ -297,9 +298,11 @@ class ExternalDiffusionLayer:
                 link.acknowledge_at = None
                 return pull
         items = self.producer.next_items(turn, other)
-        room = self.tuning.notifications_per_call - len(items)
-        if room > 0 and (items or link.parcels):
-            items.extend(self.forwarder.next_notifications(turn, link, room))
+        limit = self.tuning.notifications_per_call - len(items)
+        if limit > 0 and (items or link.parcels):
+            sizes = (len(each.xml) for each in items if isinstance(each, Notification))
+            room = self.tuning.bytes_per_call - sum(sizes)
+            items.extend(self.forwarder.next_notifications(turn, link, limit, room))
         if items:
             return Notify(tuple(items))
         if link.acknowledge_at is not None and link.acknowledge_at <= turn.now:

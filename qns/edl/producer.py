@@ -229,13 +229,20 @@ class Producer:
         return Pulled(tuple(items), self.epoch, tuple(stream.fences))
 
     def items(self, turn: Turn, stream: OutboundStream, first: int, last: int) -> list[Item]:
-        """These numbers, as notifications, or as skips where the event is gone."""
+        """These numbers, as notifications, or as skips where the event is gone.
+
+        The first of them, that is, if all would be too much for one call.
+        """
         items: list[Item] = []
+        room = self.tuning.bytes_per_call
         for number in range(first, last + 1):
             row = stream.rows.get(number)
             entry = stream.entry(number, self.epoch)
             if row is not None:
                 known = self.log[self.me, row.event]
+                room -= len(known.xml)
+                if items and room < 0:
+                    break
                 joined, epoch, sequence = known.position
                 remaining_s = max(0.0, known.expires_at - turn.now)
                 items.append(
@@ -271,11 +278,15 @@ class Producer:
             return []
         first = max(first, stream.acknowledged + 1)
         last = min(stream.number, first + self.tuning.notifications_per_call - 1)
+        items = self.items(turn, stream, first, last)
+        if items:
+            end = items[-1]
+            last = end.last if isinstance(end, Skip) else end.entry.number
         if last < stream.number:
             self.resending[consumer] = last + 1
         else:
             del self.resending[consumer]
-        return self.items(turn, stream, first, last)
+        return items
 
     def refused(self, turn: Turn, consumer: str, item: Item, reason: str) -> None:
         """The consumer will never take this event: a dead letter, and a skip in its stream."""

@@ -114,7 +114,9 @@ class InternalInterfaceLayer:
         self.table.owned(request.id, request.owner)
         if request.limit < 0:
             raise ValueRefused("a negative limit", remedy="say how many deliveries to read")
-        found = self.dispatcher.read(request.id, request.after, request.limit)
+        found = self.dispatcher.read(
+            request.id, request.after, request.limit, self.tuning.bytes_per_call
+        )
         return Deliveries(tuple(Delivery(number, *known.key, known.xml) for number, known in found))
 
 

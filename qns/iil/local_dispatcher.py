@@ -163,11 +163,21 @@ class LocalDispatcher:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def read(self, id: str, after: int, limit: int) -> list[tuple[int, KnownEvent]]:
+    def read(
+        self, id: str, after: int, limit: int, most_bytes: int
+    ) -> list[tuple[int, KnownEvent]]:
         """Deliveries beyond a number, oldest first; reading alone changes nothing."""
-        ready = self._queue(id).ready
-        numbers = sorted(number for number in ready if number > after)[:limit]
-        return [(n, self.log[ready[n].source, ready[n].event]) for n in numbers]
+        found: list[tuple[int, KnownEvent]] = []
+        for number, row in self._queue(id).ready.items():  # they came in this order
+            if len(found) >= limit:
+                break
+            if number > after:
+                known = self.log[row.source, row.event]
+                most_bytes -= len(known.xml)
+                if found and most_bytes < 0:
+                    break
+                found.append((number, known))
+        return found
 
     def acknowledge(self, turn: Turn, id: str, upto: int) -> int:
         """The user has these for good; how many there were."""

@@ -37,8 +37,9 @@ TUNING = Tuning(
     resend_after_s=4.0,
     gossip_every_s=10.0,
     lease_s=15.0,
+    bytes_per_call=2_000,
 )
-"""Shorter times than in production, so that a simulated minute holds an hour of events."""
+"""Shorter times and smaller calls than in production: a simulated minute holds many events."""
 
 TIMEOUT_S = 2.0
 _TURN_S = 0.002

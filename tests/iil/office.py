@@ -56,7 +56,7 @@ class Office:
         **tuning: Any,
     ) -> None:
         # Gossip would wake the peer now and then, and hide that it forgot to wake by itself.
-        tuning = {"gossip_every_s": inf} | tuning
+        tuning = {"gossip_every_s": inf, "bytes_per_call": 1_000_000} | tuning
         self.world = World(0, federation, replace(TUNING, **tuning), make_disk)
         self.world.start()
 
