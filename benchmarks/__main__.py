@@ -13,6 +13,7 @@ from benchmarks import (
     bench_matching,
     bench_merging,
     bench_peer,
+    bench_soap,
     bench_zones,
     machine,
     matching_report,
@@ -49,6 +50,7 @@ SUBJECTS: dict[str, tuple[Callable[[bool, Tell], Any], Callable[[Any], str]]] = 
     "merging": (bench_merging.run, bench_merging.text),
     "zones": (zones, zones_text),
     "peer": (bench_peer.run, bench_peer.text),
+    "soap": (bench_soap.run, bench_soap.text),
 }
 
 

@@ -123,6 +123,10 @@ FORBIDDEN_CALLS = {".now", ".utcnow", ".today", "open", "print", "input"}
 # file, where a reader finds it and where a cycle shows.
 LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("qns.edl.tree_builder", "networkx"): "a quarter of a second that most commands do without",
+    ("qns.cli.peer", "qns.runtime.process"): "aiohttp and spyne: a second",
+    ("qns.cli.peer", "qns.runtime.checks"): "aiohttp and spyne: a second",
+    ("qns.client", "qns.client.async_client"): "aiohttp: a third of a second",
+    ("qns.client", "qns.client.async_collection"): "the same",
 }
 
 

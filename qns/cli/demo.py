@@ -1,45 +1,37 @@
-"""`qns demo`: the worked case of the thesis, computed step by step (semantics §10)."""
+"""`qns demo`: three agencies as real processes, the worked case of the thesis, and a crash."""
 
 from __future__ import annotations
 
+import shutil
+import signal
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
 
-from qns.cbr.covering import Delta
-from qns.cbr.event import Event
-from qns.cbr.subscription import Subscription
-from qns.cbr.witness import witness
+from qns.cli.demo_case import Count, WorkedCase
+from qns.cli.demo_crash import CRASH_EVENTS, play_crash
+from qns.cli.demo_peers import DemoPeers
+from qns.cli.demo_story import Story
 from qns.cli.options import Commands, new_command
+from qns.cli.problems import Problem
 from qns.cli.screen import Part, Screen
-from qns.cli.worked_case import (
-    EVENTS,
-    LEAVER,
-    NEWCOMER,
-    PRINTED_IN_THESIS,
-    SUBSCRIPTIONS,
-    USERS,
-    Organisation,
-    external_merge_table,
-    interested,
-)
-from qns.d2q.description import spelled
-from qns.d2q.event_json import EventReader, write_event_json
-from qns.d2q.language import parse_subscription
-from qns.d2q.printing import write_thesis
+from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import AGENCIES
-from qns.federation.shipped import AGENCIES_MAPPING
+from qns.errors import QnsError
 
 _DESCRIPTION = """
-Shows QNS at work on the three agencies of the thesis: four subscriptions and how they
-contain each other, the merge subscription of each organisation, what the producers know,
-who gets two events, and what is sent when users come and go. Everything is computed.
+Shows QNS at work: starts the three agencies of the thesis as three processes that talk
+SOAP on this machine, lets their users subscribe, publishes events, lets users come and
+go, kills a forwarder that has promised to bring an event, and shows who got what and
+how many messages merging saved. Then it stops everything.
 """
-_EXAMPLES = ("qns demo", "NO_COLOR=1 qns demo")
+_EXAMPLES = ("qns demo",)
 _INTRODUCTION: tuple[Part, ...] = (
     ("QNS", "bold"),
     ": three agencies share data on enterprises and want to hear when its quality changes\n"
-    "(the worked case of the thesis, table 5.1 and figure 5.5; everything below is computed)",
+    "(the worked case of the thesis, table 5.1 and figure 5.5; three processes that talk SOAP)",
 )
 
 
@@ -47,149 +39,101 @@ def add(commands: Commands) -> ArgumentParser:
     parser = new_command(
         commands, "demo", "show QNS at work on three agencies", _DESCRIPTION, _EXAMPLES
     )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the three peers running, and say where"
+    )
     parser.set_defaults(run=run)
     return parser
 
 
-def run(_: Namespace, screen: Screen) -> int:
+def run(args: Namespace, screen: Screen) -> int:
     screen.line(*_INTRODUCTION)
-    demo = _Demo(screen)
-    demo.show_subscriptions()
-    demo.show_organisations()
-    demo.show_tables()
-    demo.show_events()
-    demo.show_changes()
+    folder = Path(mkdtemp(prefix="qns-demo-"))
+    peers = DemoPeers.prepared(folder)
+    story = Story(screen, peers)
+    keep = failed = False
+    try:
+        with _ended_like_interrupted():
+            peers.start()
+            _play(story)
+        keep = args.keep
+    except QnsError as problem:
+        failed = True
+        screen.error(Problem.of(problem))
+        screen.error(Problem(f"the demo ends here; what the peers logged is in {folder}"))
+        return 1
+    finally:
+        story.close()
+        if not keep:
+            peers.stop()
+        if not keep and not failed:
+            shutil.rmtree(folder, ignore_errors=True)
     screen.line()
-    screen.line(("next: qns --help, and the same case as files in examples/agencies", "dim"))
+    if keep:
+        _tell_how_to_go_on(screen, peers, folder)
+    else:
+        screen.line(
+            ("all stopped; next: qns --help, and examples/agencies to run it yourself", "dim")
+        )
     return 0
 
 
-class _Demo:
-    def __init__(self, screen: Screen) -> None:
-        self.screen = screen
-        self.wanted = {n: parse_subscription(text, AGENCIES) for n, text in SUBSCRIPTIONS.items()}
-        self.names = {subscription: name for name, subscription in self.wanted.items()}
-        self.organisations = {name: Organisation(name, AGENCIES_MAPPING) for name in USERS}
-        for name, users in USERS.items():
-            for user, subscription in users.items():
-                self.organisations[name].subscribe(user, self.wanted[subscription])
-        self.section = 0
+def _play(story: Story) -> None:
+    peers = story.peers
+    case = WorkedCase(story)
+    case.show_subscriptions()  # meanwhile the peers start
+    with story.waiting("INPS, INAIL and CoC start"):
+        peers.wait_until_ready()
+        # One that comes before the others have compared notes may have to tell its view twice.
+        story.wait_for("the peers to say hello", peers.are_acquainted)
+    case.subscribe_all()
+    case.show_tables()
+    case.publish_events()
+    case.change_users()
+    reached = case.reached(EventReader(AGENCIES).from_fields(CRASH_EVENTS[0]))
+    play_crash(story, reached)
+    case.check({event["id"]: reached for event in CRASH_EVENTS})
+    _show_outcome(story, case.change_subs, case.notifies)
 
-    def show_subscriptions(self) -> None:
-        self._heading("Four subscriptions, from wide to narrow")
-        for name, subscription in self.wanted.items():
-            self._line((name, "bold yellow"), f"  {subscription.text}")
-        chain: list[Part] = [(next(iter(self.wanted)), "bold yellow")]
-        for (_, a), (name, b) in pairwise(self.wanted.items()):
-            chain += [f" {_relation(a, b)} ", (name, "bold yellow")]
-        self._line(*chain, ("   each contains the next one", "dim"))
-        *_, (wide_name, wide), (narrow_name, narrow) = self.wanted.items()
-        found = witness(narrow, wide, (narrow_name, wide_name))
-        assert found is not None
-        self._line((f"{narrow_name} does not contain {wide_name}: {found.reason}", "dim"))
 
-    def show_organisations(self) -> None:
-        self._heading("Who subscribes, and the one merge subscription that speaks for them")
-        for name, organisation in self.organisations.items():
-            users = ", ".join(f"{user} {wanted}" for user, wanted in USERS[name].items())
-            merge_set = self._set(organisation.merge_set)
-            self._line((f"{name:<7}", "bold"), f"{users or 'nobody':<26}M = ", *merge_set)
-
-    def show_tables(self) -> None:
-        self._heading("What each producer knows: its external merge table")
-        for name in self.organisations:
-            row: list[Part] = [(f"{name:<7}", "bold")]
-            for other, view in external_merge_table(name, self.organisations.values()).items():
-                row += [f"{other} → ", *self._set(view), "   "]
-            self._line(*row)
-
-    def show_events(self) -> None:
-        reader = EventReader(AGENCIES)
-        events = [reader.from_fields(fields) for fields in EVENTS]
-        producers = sorted({event.source for event in events})
-        self._heading(f"Two events at {', '.join(producers)}")
-        for event in events:
-            self._show_event(event)
-            table = external_merge_table(event.source, self.organisations.values())
-            for name in interested(table, event):
-                self._show_delivery(event, self.organisations[name])
-
-    def _show_event(self, event: Event) -> None:
-        fields = write_event_json(event, AGENCIES)
-        labels = {number: f"{label} ({number})" for label, number in AGENCIES.labels.items()}
-        data = ", ".join(str(value) for value in fields["data"].values())
-        quality = ", ".join(
-            f"{spelled(AGENCIES, event.data_class, name)} = {labels.get(value, value)}"
-            for name, value in fields["quality"].items()
+def _show_outcome(story: Story, change_subs: Count, notifies: Count) -> None:
+    story.heading("Who got what, each event once; and what merging saved until the crash")
+    everybody = (*story.users.values(), *story.gone.values())
+    for user in sorted(everybody, key=lambda user: user.name):
+        left = "left" if user.name in story.gone else ""
+        story.line(
+            (f"{user.organisation:<7}", "bold"),
+            f"{user.name}  {user.subscription}  ",
+            (f"{' '.join(user.got) or 'nothing':<13}", "bold green"),
+            (left, "dim"),
         )
-        self._line((event.id, "bold magenta"), f"  {data}: ", (quality, "magenta"))
-
-    def _show_delivery(self, event: Event, organisation: Organisation) -> None:
-        reached = sorted(organisation.users.match(event))
-        others = [user for user in USERS[organisation.name] if user not in reached]
-        reasons = [f"{user}: {self._refusal(organisation.users[user], event)}" for user in others]
-        self._line(
-            f"    sent once to {organisation.name:<6} → ",
-            (f"{', '.join(reached):<15}", "bold green"),
-            (f"not {'; '.join(reasons)}" if reasons else "", "dim"),
-        )
-        printed = PRINTED_IN_THESIS.get(event.id, {}).get(organisation.name, reached)
-        for user in sorted(set(reached) - set(printed)):
-            wanted = self.names[organisation.users[user]]
-            self._line(
-                ("    erratum: ", "bold red"),
-                f"the thesis prints {', '.join(printed)} only, but {event.id} matches {wanted} "
-                f"of {user} too",
-            )
-
-    def show_changes(self) -> None:
-        self._heading("Users come and go; producers hear only of what matters to them")
-        where, user, subscription = NEWCOMER
-        told = self.organisations[where].subscribe(user, self.wanted[subscription])
-        self._show_change(where, f"{user} joins {where} with {subscription}", told)
-        where, user = LEAVER
-        told = self.organisations[where].unsubscribe(user)
-        self._show_change(where, f"{user} leaves {where}", told)
-
-    def _show_change(self, where: str, what: str, told: dict[str, Delta]) -> None:
-        merge_set = self._set(self.organisations[where].merge_set)
-        self._line((f"{what:<24}", "bold"), "M = ", *merge_set, "   ", _number_of_messages(told))
-        for producer, delta in sorted(told.items()):
-            self._line(
-                f"    changeSub to {producer:<6}  ",
-                *(("−", *self._set(delta.removed), "  ") if delta.removed else ()),
-                *(("+", *self._set(delta.added)) if delta.added else ()),
-            )
-
-    def _set(self, subscriptions: Iterable[Subscription]) -> list[Part]:
-        names = (self.names.get(s) or write_thesis(s, AGENCIES) for s in subscriptions)
-        return ["{", (", ".join(sorted(names)), "bold yellow"), "}"]
-
-    def _refusal(self, subscription: Subscription, event: Event) -> str:
-        """Why an event does not match, in a few words."""
-        name = self.names[subscription]
-        if subscription.sources is not None and event.source not in subscription.sources:
-            return f"{name} does not listen to {event.source}"
-        attribute = subscription.failing_attribute(event)
-        if attribute is not None:
-            return f"{name} asks for another {spelled(AGENCIES, event.data_class, attribute)}"
-        return f"{name} is about another class"
-
-    def _heading(self, text: str) -> None:
-        self.section += 1
-        self.screen.line()
-        self.screen.line((f"{self.section}  {text}", "bold cyan"))
-
-    def _line(self, *parts: Part) -> None:
-        self.screen.line("   ", *parts)
+    story.line(
+        f"changeSub: {change_subs.sent} messages instead of {change_subs.otherwise}",
+        ("   if each subscription went to each producer that it concerns", "dim"),
+    )
+    story.line(
+        f"notify:    {notifies.sent} messages instead of {notifies.otherwise}",
+        ("    if each user were sent a message", "dim"),
+    )
 
 
-def _relation(a: Subscription, b: Subscription) -> str:
-    signs = {(True, False): "⊃", (False, True): "⊂", (True, True): "≡", (False, False): "∥"}
-    return signs[a.contains(b), b.contains(a)]
+def _tell_how_to_go_on(screen: Screen, peers: DemoPeers, folder: Path) -> None:
+    screen.line(("still running:", "bold"), f" everything is in {folder}")
+    for name, peer in peers.peers.items():
+        screen.line(f"   {name:<6} {peer.url}   health and metrics beside it")
+    numbers = " ".join(str(peer.process_id) for peer in peers.peers.values())
+    screen.line(("to stop it:", "bold"), f" kill {numbers}")
 
 
-def _number_of_messages(told: dict[str, Delta]) -> str:
-    if not told:
-        return "nothing is sent"
-    return f"{len(told)} message" + ("s" if len(told) > 1 else "")
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """Who ends the demo politely ends the peers too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,8 +1,8 @@
 """XML in and out: the hardened parser, validation against the shipped XSDs, small helpers.
 
 Only UTF-8; any DOCTYPE is refused before anything in it is read, so there are no entities; the
-network is never asked; bytes, depth, elements and attributes are bounded. Whatever lxml finds
-wrong becomes a DocumentError with the line. lxml and its types stay in this room.
+network is never asked; bytes, depth, elements, attributes and names are bounded. Whatever lxml
+finds wrong becomes a DocumentError with the line. lxml and its types stay in this room.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lxml import etree
 
 from qns.cbr.domains import QUALITY
 from qns.d2q.lexical import WHITE_SPACE, read_value
+from qns.d2q.names import Vocabulary, apart, words_of
 from qns.d2q.schema import Schema
 from qns.errors import DocumentError, LimitExceeded, QnsError, shorten
 
@@ -48,7 +49,8 @@ def parse_xml(
     raw = utf8(data, max_bytes)
     _refuse_doctype(raw)
     try:
-        root: Element = etree.fromstring(raw, _parser())
+        is_known = _VOCABULARY.takes(words_of(raw))
+        root: Element = _read(raw) if is_known else apart(lambda: _read(raw))
     except etree.XMLSyntaxError as problem:
         raise _malformed(problem) from None
     except (etree.LxmlError, ValueError) as problem:
@@ -186,6 +188,14 @@ def to_bytes(root: Element) -> bytes:
 
 
 # -- inside the parser ------------------------------------------------------------------------
+
+
+_VOCABULARY = Vocabulary()
+
+
+def _read(raw: bytes) -> Element:
+    root: Element = etree.fromstring(raw, _parser())
+    return root
 
 
 def _parser() -> etree.XMLParser:

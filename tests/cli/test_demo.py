@@ -1,15 +1,72 @@
-"""The demo computes the worked case of semantics §10, and the examples hold the same inputs."""
+"""The demo plays the worked case of semantics §10 and a crash, on three real processes."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 
+from qns.cli import demo_peers
 from qns.cli.worked_case import EVENTS, SUBSCRIPTIONS
 from tests.cli.conftest import ROOT, Cli
 
 AGENCIES = ROOT / "examples" / "agencies"
+DEMO = [sys.executable, "-m", "qns.cli", "demo"]
+TOLD = """\
+S1 ⊃ S2 ⊃ S3 ⊃ S4
+INPS   U11 S1, U12 S2, U13 S3    M = {S1}
+INAIL  U21 S3, U22 S4            M = {S3}
+CoC    INPS → {S1}   INAIL → {S3}
+INAIL  INPS → {S1}
+INPS   INAIL → {S3}
+sent once to INPS   → U11, U12, U13
+sent once to INAIL  → U21            not U22: S4 does not listen to CoC
+sent once to INPS   → U11, U12       not U13
+erratum: the thesis prints U11 only, but e2 matches S2 of U12 too
+U14 joins INPS with S2  M = {S1}   nothing is sent
+U11 leaves INPS         M = {S2}   2 messages
+changeSub to CoC     −{S1}  +{S2}
+changeSub to INAIL   −{S1}  +{S2}
+kill -9 of INAIL
+INPS   U11  S1  e1 e2        left
+INPS   U12  S2  e1 e2 e3 e4
+INPS   U13  S3  e1 e3 e4
+INPS   U14  S2  e3 e4
+INAIL  U21  S3  e1 e3 e4
+INAIL  U22  S4  nothing
+changeSub: 6 messages instead of 13
+notify:    3 messages instead of 6
+"""
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
+    """The demo in a process of its own, with a folder for its temporary files."""
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*DEMO, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "80"},
+        )
+
+    return start
+
+
+def running(folder: Path) -> list[int]:
+    """The processes that were started with a file in the folder."""
+    listed = subprocess.run(["ps", "-Aww", "-o", "pid=,args="], capture_output=True, check=True)
+    lines = listed.stdout.decode(errors="replace").splitlines()
+    return [int(line.split()[0]) for line in lines if f"{folder}/" in line]
 
 
 def test_the_examples_hold_the_inputs_of_the_demo() -> None:
@@ -19,42 +76,74 @@ def test_the_examples_hold_the_inputs_of_the_demo() -> None:
     assert [json.loads(line) for line in events] == list(EVENTS)
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        "S1 ⊃ S2 ⊃ S3 ⊃ S4",
-        "INPS   U11 S1, U12 S2, U13 S3    M = {S1}",
-        "INAIL  U21 S3, U22 S4            M = {S3}",
-        "CoC    INPS → {S1}   INAIL → {S3}",
-        "INAIL  INPS → {S1}",
-        "INPS   INAIL → {S3}",
-        "sent once to INPS   → U11, U12, U13",
-        "sent once to INAIL  → U21            not U22: S4 does not listen to CoC",
-        "sent once to INPS   → U11, U12       not U13",
-        "erratum: the thesis prints U11 only, but e2 matches S2 of U12 too",
-        "U14 joins INPS with S2  M = {S1}   nothing is sent",
-        "U11 leaves INPS         M = {S2}   2 messages",
-        "changeSub to CoC     −{S1}  +{S2}",
-        "changeSub to INAIL   −{S1}  +{S2}",
-    ],
-)
-def test_the_demo_tells_the_worked_case(told: str, cli: Cli) -> None:
-    outcome = cli("demo")
-    assert outcome.status == 0
-    assert told in outcome.out
-    assert not outcome.err
-
-
-def test_e2_is_sent_to_inps_alone(cli: Cli) -> None:
-    second_event = cli("demo").out.partition("e2  ")[2].partition("\n\n")[0]
+def test_the_demo_plays_the_worked_case_and_a_crash_and_stops_everything(
+    started: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    with started() as demo:
+        out, err = demo.communicate()
+    assert (demo.returncode, err) == (0, b"")
+    shown = out.decode()
+    for told in TOLD.splitlines():
+        assert told in shown
+    second_event = shown.partition("e2  ")[2].partition("\n\n")[0]
     assert second_event.count("sent once to") == 1
-
-
-def test_the_demo_fits_on_a_screen_or_two(cli: Cli) -> None:
-    lines = cli("demo").out.splitlines()
-    assert len(lines) <= 48
+    lines = shown.splitlines()
+    assert len(lines) <= 64
     assert max(map(len, lines)) <= 100
     assert all(line == line.rstrip() for line in lines)
+    assert not list(tmp_path.iterdir())
+    assert not running(tmp_path)
+
+
+def test_a_demo_that_is_kept_says_where_it_runs_and_how_to_stop_it(
+    started: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    with started("--keep") as demo:
+        shown = demo.communicate()[0].decode()
+    assert demo.returncode == 0
+    numbers = [int(number) for number in shown.rpartition(" kill ")[2].split()]
+    try:
+        assert sorted(numbers) == sorted(running(tmp_path))
+        addresses = re.findall(r"^ +(\w+) +http://(127\.0\.0\.1:\d+)/", shown, re.MULTILINE)
+        for name, address in addresses:
+            connection = HTTPConnection(address)
+            connection.request("GET", "/health")
+            assert json.loads(connection.getresponse().read())["organisation"] == name
+            connection.close()
+        assert len(addresses) == len(numbers) == 3
+    finally:
+        for number in numbers:
+            os.kill(number, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_stops_its_peers(
+    started: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, number: signal.Signals
+) -> None:
+    with started() as demo:
+        assert demo.stdout is not None
+        while b"Two events" not in demo.stdout.readline():
+            assert demo.poll() is None
+        assert len(running(tmp_path)) == 3
+        demo.send_signal(number)
+        err = demo.communicate()[1]
+    assert (demo.returncode, err) == (130, b"")
+    assert not running(tmp_path)
+
+
+def test_a_demo_that_fails_says_why_and_stops_its_peers(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(demo_peers, "_TUNING", "[tunning]\n")
+    outcome = cli("demo")
+    assert outcome.status == 1
+    assert "did not start" in outcome.err
+    assert "did you mean tuning?" in outcome.err
+    (folder,) = tmp_path.iterdir()
+    assert f"what the peers logged is in {folder}" in outcome.err
+    assert not running(tmp_path)
 
 
 def test_the_worked_case_through_match(cli: Cli) -> None:

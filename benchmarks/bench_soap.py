@@ -1,0 +1,118 @@
+"""SOAP on loopback: QNS's server against spyne as it comes, and against the limit.
+
+`notify` with 1, 10 and 100 notifications in an envelope, from 16 producers at once. QNS takes each
+in with a durable commit (SQLite, synchronous=FULL), matches it and queues it for a user; spyne only
+decodes it; the limit only parses it. Then three peers: how long from `publish` to delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import median
+from typing import Any
+
+from benchmarks.report import figure, micro, table, times
+from benchmarks.soap_federation import PRODUCERS, Federated, served
+from benchmarks.soap_latency import latency
+from benchmarks.soap_load import Connection, Spent, loaded
+
+SERVERS = ("spyne", "qns", "bare")
+PER_CALL = (1, 10, 100)
+
+
+def run(quick: bool, tell: Any) -> dict[str, Any]:
+    return asyncio.run(_run(quick, tell))
+
+
+async def _run(quick: bool, tell: Any) -> dict[str, Any]:
+    repeats, number = (2, 800) if quick else (5, 8_000)
+    spent: dict[str, dict[int, list[Spent]]] = {
+        name: {each: [] for each in PER_CALL} for name in SERVERS
+    }
+    async with Federated() as federation:
+        servers = {"qns": (federation.pid, federation.port)}
+        with served("bare") as bare, served("spyne") as spyne:
+            servers |= {"bare": bare, "spyne": spyne}
+            for nth in range(repeats):
+                for per_call in PER_CALL:
+                    tell(f"soap: {per_call} per envelope, round {nth + 1} of {repeats}")
+                    for name in SERVERS:
+                        enough = number // 8 if name == "spyne" else number
+                        enough = max(enough, per_call * PRODUCERS)
+                        calls = federation.calls(enough, per_call, fresh=name == "qns")
+                        took = await _play(*servers[name], calls, check=name == "qns")
+                        actual = per_call * sum(map(len, calls.values()))
+                        spent[name][per_call].append(
+                            Spent(took.seconds / actual, took.cpu_seconds / actual)
+                        )
+        delivered = await federation.delivered()
+    tell("soap: three peers, 500 events a second")
+    seconds = {
+        name: {
+            each: {
+                "seconds": median(one.seconds for one in rounds),
+                "cpu_seconds": median(one.cpu_seconds for one in rounds),
+            }
+            for each, rounds in by.items()
+        }
+        for name, by in spent.items()
+    }
+    return {
+        "notify": seconds,
+        "producers": PRODUCERS,
+        "delivered": delivered,
+        "latency": await latency(events=1_000 if quick else 10_000, per_second=500),
+    }
+
+
+async def _play(pid: int, port: int, calls: dict[str, list[bytes]], *, check: bool) -> Spent:
+    connections = {name: Connection(port, "/peer") for name in calls}
+
+    async def send(name: str) -> None:
+        for body in calls[name]:
+            answer = await connections[name].call(body, '"notify"')
+            if check and b"taken>false<" in answer:
+                raise RuntimeError(answer.decode())
+
+    took = await loaded(pid, [lambda name=name: send(name) for name in calls])  # type: ignore[misc]
+    for connection in connections.values():
+        await connection.close()
+    return took
+
+
+def text(results: dict[str, Any]) -> str:
+    notify = results["notify"]
+    rows = []
+    for name, by in notify.items():
+        for per_call, took in by.items():
+            limit = notify["bare"][per_call]["seconds"]
+            spyne = notify["spyne"][per_call]["seconds"]
+            rows.append(
+                [
+                    name,
+                    str(per_call),
+                    figure(1 / took["seconds"]),
+                    micro(took["cpu_seconds"]),
+                    times(limit / took["seconds"]),
+                    times(spyne / took["seconds"]),
+                ]
+            )
+    found = results["latency"]
+    return "\n\n".join(
+        (
+            "# SOAP on loopback",
+            f"`notify` from {results['producers']} producers at once, each on one kept-alive "
+            "connection; medians of rounds in which the servers take turns. `qns` commits durably "
+            "before it answers, and delivers each event to one user; `spyne` decodes and answers; "
+            "`bare` parses and answers.",
+            table(
+                ["server", "per envelope", "notifications/s", "CPU", "of the limit", "of spyne"],
+                rows,
+            ),
+            f"Three peers, {found['per_second']} events/s published at one, each wanted by a user "
+            f"at each of the others: from the call of `publish` to the answer of `pull`, "
+            f"{found['deliveries']:,} deliveries: median {micro(found['p50'])}, "
+            f"p90 {micro(found['p90'])}, **p99 {micro(found['p99'])}**, longest "
+            f"{micro(found['longest'])}; {figure(found['achieved'])} events/s were reached.",
+        )
+    )

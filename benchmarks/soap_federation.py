@@ -1,0 +1,188 @@
+"""One peer process and sixteen producers that exist only as far as the benchmark needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+from benchmarks.soap_load import Connection
+from qns.d2q.event_json import EventReader
+from qns.d2q.event_xml import write_event
+from qns.d2q.shipped import WEATHER
+from qns.edl.messages import (
+    Acknowledge,
+    ChangeSub,
+    Done,
+    Entry,
+    Envelope,
+    Gossip,
+    Hello,
+    Notification,
+    Notify,
+    Standing,
+    SubChanged,
+)
+from qns.federation.document import Federation, Organisation
+from qns.federation.document_xml import write_federation
+from qns.iil.requests import ListSubscriptions, Subscribe, Subscriptions
+from qns.inputs import Received
+from qns.soap.endpoint import Endpoint
+from qns.soap.local_client import read_local, write_local
+from qns.soap.peer_client import write_call
+from qns.soap.shapes import Port
+
+PRODUCERS = 16
+RECEIVER = "Receiver"
+HOSTED = frozenset(("Report", "Report/Wind"))
+
+
+@contextmanager
+def process(*command: str) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own: its id and port, once it listens."""
+    with subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as running:
+        assert running.stdout is not None
+        try:
+            line = running.stdout.readline()
+            port = int(line.rstrip().rstrip("/").rpartition(":")[2])
+            yield running.pid, port
+        finally:
+            running.terminate()
+
+
+@contextmanager
+def served(kind: str) -> Iterator[tuple[int, int]]:
+    with process("-m", "benchmarks.soap_servers", kind) as found:
+        yield found
+
+
+def peer_configuration(folder: Path, name: str, federation: Federation, port: int = 0) -> Path:
+    document = folder / "federation.xml"
+    document.write_bytes(write_federation(federation))
+    path = folder / f"{name}.toml"
+    path.write_text(
+        f'organisation = "{name}"\nfederation = "federation.xml"\nlisten = "127.0.0.1:{port}"\n'
+        '[log]\nlevel = "warning"\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+class Federated:
+    """The peer under load; its producers answer what a peer must be answered to be at rest."""
+
+    def __init__(self) -> None:
+        self.names = [f"Met{nth:02}" for nth in range(1, PRODUCERS + 1)]
+        self.sent = dict.fromkeys(self.names, 0)
+        self.endpoint = Endpoint(WEATHER)
+        self.reader = EventReader(WEATHER)
+        self._kept: dict[int, dict[str, list[bytes]]] = {}
+
+    async def __aenter__(self) -> Self:
+        producers = web.Application()
+        producers.router.add_post("/{name}/peer", self._answer)
+        self._runner = web.AppRunner(producers, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        port = self._runner.addresses[0][1]
+        organisations = {
+            name: Organisation(name, HOSTED, f"http://127.0.0.1:{port}/{name}/")
+            for name in self.names
+        }
+        organisations[RECEIVER] = Organisation(RECEIVER, HOSTED, "http://127.0.0.1:9/")
+        self._folder = tempfile.TemporaryDirectory(prefix="qns-bench-")
+        folder = Path(self._folder.name)
+        federation = Federation("bench", WEATHER, organisations)
+        path = peer_configuration(folder, RECEIVER, federation)
+        self._process = process("-m", "qns.cli", "peer", "run", str(path))
+        self.pid, self.port = await asyncio.to_thread(self._process.__enter__)
+        await self._subscribe()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self._process.__exit__, None, None, None)
+        await self._runner.cleanup()
+        self._folder.cleanup()
+
+    async def _subscribe(self) -> None:
+        local = Connection(self.port, "/local")
+        request = Subscribe("bench", "Report", id="all")
+        read_local(request, 200, await local.call(*write_local(request)))
+        while (await self._listed(local)).subscriptions[0].pending:
+            await asyncio.sleep(0.05)
+        await local.close()
+
+    async def delivered(self) -> int:
+        local = Connection(self.port, "/local")
+        found = (await self._listed(local)).subscriptions[0].delivered
+        await local.close()
+        return found
+
+    async def _listed(self, local: Connection) -> Subscriptions:
+        request = ListSubscriptions("bench")
+        answer = read_local(request, 200, await local.call(*write_local(request)))
+        assert isinstance(answer, Subscriptions)
+        return answer
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        call = self.endpoint.decode(Port.PEER, request.headers, await request.read())
+        assert isinstance(call.input, Received)
+        body = call.input.envelope.body
+        if isinstance(body, Hello):
+            reply: Any = Hello(1, 1, 0, (), 1, 0, "", Standing(1, 1, 1, 1, 0), 0, "")
+        elif isinstance(body, ChangeSub):
+            reply = SubChanged(body.version, 1, 0, 1, ())
+        elif isinstance(body, Acknowledge | Gossip):
+            reply = Done()
+        else:
+            raise TypeError(f"{type(body).__name__}: nothing of the kind was expected")
+        envelope = Envelope(request.match_info["name"], 1, (), reply)
+        found = self.endpoint.reply(call, envelope)
+        return web.Response(body=found.body, status=found.status, content_type="text/xml")
+
+    def calls(self, number: int, per_call: int, *, fresh: bool) -> dict[str, list[bytes]]:
+        """Envelopes of each producer; only who keeps a stream needs fresh ones."""
+        each = max(1, number // per_call // PRODUCERS)
+        if not fresh and per_call in self._kept:
+            return {name: bodies[:each] for name, bodies in self._kept[per_call].items()}
+        sent = self.sent if fresh else dict.fromkeys(self.names, 0)
+        calls = {
+            name: [self._notify(sent, name, per_call) for _ in range(each)] for name in self.names
+        }
+        if not fresh:
+            self._kept[per_call] = calls
+        return calls
+
+    def _notify(self, sent: dict[str, int], name: str, per_call: int) -> bytes:
+        items = []
+        for _ in range(per_call):
+            sent[name] += 1
+            number = sent[name]
+            fields = {
+                "id": f"{name}-{number}",
+                "class": "Report/Wind",
+                "source": name,
+                "data": {"Region": "north", "Speed": 30},
+                "quality": {"Speed.accuracy": 0.5, "Speed.currency": 0.2},
+                "previous": {"Speed.accuracy": 0.7},
+                "published": "2026-01-31T12:00:00Z",
+            }
+            xml = write_event(self.reader.from_fields(fields), WEATHER)
+            entry = Entry(RECEIVER, 1, 1, number, 1)
+            items.append(Notification(name, 1, 1, number, fields["id"], xml, 0.0, entry, (name,)))
+        return write_call(Envelope(name, 1, (), Notify(tuple(items))))[0]

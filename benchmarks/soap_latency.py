@@ -1,0 +1,128 @@
+"""Three peers over SOAP: from `publish` at one to delivered at the two others."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from benchmarks.soap_federation import HOSTED, peer_configuration, process
+from benchmarks.soap_load import Connection
+from qns.d2q.event_json import EventReader
+from qns.d2q.shipped import WEATHER
+from qns.federation.document import Federation, Organisation
+from qns.iil.requests import (
+    AcknowledgeDeliveries,
+    Deliveries,
+    ListSubscriptions,
+    Publish,
+    Read,
+    Request,
+    Subscribe,
+    Subscriptions,
+)
+from qns.soap.local_client import read_local, write_local
+
+PUBLISHER, READERS = "Met01", ("Met02", "Met03")
+CONNECTIONS = 8
+
+
+async def latency(events: int, per_second: int) -> dict[str, Any]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qns-bench-")))
+        ports = {name: free_port() for name in (PUBLISHER, *READERS)}
+        organisations = {
+            name: Organisation(name, HOSTED, f"http://127.0.0.1:{port}/")
+            for name, port in ports.items()
+        }
+        federation = Federation("bench", WEATHER, organisations)
+        for name, port in ports.items():
+            path = peer_configuration(folder, name, federation, port)
+            stack.enter_context(process("-m", "qns.cli", "peer", "run", str(path)))
+        for name in READERS:
+            await _subscribe(ports[name])
+        return await _measured(ports, events, per_second)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _ask(connection: Connection, request: Request, wait_s: float = 0.0) -> Any:
+    return read_local(request, 200, await connection.call(*write_local(request, wait_s=wait_s)))
+
+
+async def _subscribe(port: int) -> None:
+    connection = Connection(port, "/local")
+    await _ask(connection, Subscribe("bench", "Report", id="all"))
+    while True:
+        answer = await _ask(connection, ListSubscriptions("bench"))
+        assert isinstance(answer, Subscriptions)
+        if not answer.subscriptions[0].pending:
+            break
+        await asyncio.sleep(0.05)
+    await connection.close()
+
+
+async def _measured(ports: dict[str, int], events: int, per_second: int) -> dict[str, Any]:
+    began: dict[str, float] = {}
+    took: list[float] = []
+    bodies = _bodies(events)
+    start = time.perf_counter() + 0.2
+
+    async def publish(lane: int) -> None:
+        connection = Connection(ports[PUBLISHER], "/local")
+        for nth in range(lane, events, CONNECTIONS):
+            await asyncio.sleep(max(0.0, start + nth / per_second - time.perf_counter()))
+            began[f"e{nth}"] = start + nth / per_second  # when it was due: no omission is hidden
+            await connection.call(*bodies[nth])
+        await connection.close()
+
+    async def read(name: str) -> None:
+        connection = Connection(ports[name], "/local")
+        seen = 0
+        while seen < events:
+            answer = await _ask(connection, Read("bench", "all", after=seen), wait_s=10.0)
+            now = time.perf_counter()
+            assert isinstance(answer, Deliveries)
+            took.extend(now - began[each.event] for each in answer.deliveries)
+            seen += len(answer.deliveries)
+            if answer.deliveries:
+                await _ask(connection, AcknowledgeDeliveries("bench", "all", seen))
+        await connection.close()
+
+    await asyncio.gather(*map(publish, range(CONNECTIONS)), *map(read, READERS))
+    achieved = events / (time.perf_counter() - start)
+    took.sort()
+    return {
+        "per_second": per_second,
+        "deliveries": len(took),
+        "achieved": achieved,
+        "p50": took[len(took) // 2],
+        "p90": took[len(took) * 9 // 10],
+        "p99": took[len(took) * 99 // 100],
+        "longest": took[-1],
+    }
+
+
+def _bodies(events: int) -> list[tuple[bytes, str]]:
+    reader = EventReader(WEATHER)
+    bodies = []
+    for nth in range(events):
+        fields = {
+            "id": f"e{nth}",
+            "class": "Report/Wind",
+            "source": PUBLISHER,
+            "data": {"Region": "north", "Speed": 30},
+            "quality": {"Speed.accuracy": 0.5, "Speed.currency": 0.2},
+            "previous": {"Speed.accuracy": 0.7},
+        }
+        bodies.append(write_local(Publish(reader.from_fields(fields)), schema=WEATHER))
+    return bodies

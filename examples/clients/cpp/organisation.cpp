@@ -1,0 +1,87 @@
+// Another organisation talks to the peer of INPS: hello, changeSub, notify.
+// It plays CoC, so the peer of CoC must not run meanwhile: generated/organisation http://127.0.0.1:8701/
+
+#include "peer.h"
+
+int main(int argc, char **argv) {
+    Peer inps(base_of(argc, argv), "peer");
+    const std::string me = "CoC";
+    qns__Origin origin;
+    origin.organisation = me;
+    origin.document = 1;  // the version of the federation document
+
+    // hello: where do we stand? `joined` is what the federation document says of an organisation.
+    qns__Standing standing;
+    standing.joined = standing.own = standing.consumerEpoch = 1;
+    standing.epoch = standing.last = 0;
+    qns__Greeting greeting;
+    greeting.joined = greeting.epoch = 1;
+    greeting.number = greeting.heldEpoch = greeting.heldVersion = greeting.version = 0;
+    greeting.standing = &standing;
+    qns__hello hello;
+    hello.origin = &origin;
+    hello.hello = &greeting;
+    qns__helloResponse answer;
+    inps.must(inps.hello(&hello, answer));
+    const qns__Greeting theirs = *answer.hello;
+    std::cout << "hello from INPS, which joined with version " << theirs.joined << "\n";
+
+    // The view that INPS has of us is in force from now on, it hears: its subscribers are served.
+    greeting.heldEpoch = theirs.epoch;
+    greeting.heldVersion = theirs.version;
+    greeting.heldDigest = theirs.digest;
+    greeting.number = theirs.standing->last;  // nothing was sent beyond what has arrived
+    inps.must(inps.hello(&hello, answer));
+
+    // changeSub: what we want to hear from INPS, told anew. The digest is the sum of the elements'
+    // SHA-256; with one element it is that, here computed beforehand.
+    qns__changeSub change;
+    change.origin = &origin;
+    change.joined = theirs.joined;
+    change.own = change.epoch = 1;
+    change.version = theirs.heldVersion + 1;
+    change.added.push_back("<subscription xmlns=\"urn:qns:d2q:1\" class=\"Enterprise/Holder\"/>");
+    change.digest =
+        "a1d59c9bbf168cbc771e90b694c94673379d702319eeaceeea2067abdd33e5ba";
+    qns__changeSubResponse changed;
+    inps.must(inps.changeSub(&change, changed));
+    std::cout << (changed.changed ? "changed\n" : "send all\n");
+
+    // notify: an event under the next number of our stream to INPS.
+    const ULONG64 number = theirs.standing->last + 1;
+    const std::string id = new_id();
+    std::string xml = "<event xmlns=\"urn:qns:d2q:1\" id=\"" + id + "\" class=\"Enterprise/Holder\""
+        " source=\"" + me + "\">"
+        "<data><property id=\"p1\" name=\"Name\">Niccolò Rossi</property></data>"
+        "<quality dimension=\"accuracy\"><value of=\"p1\">0.3</value></quality></event>";
+    qns__Entry entry;
+    entry.receiver = "INPS";
+    entry.joined = theirs.joined;
+    entry.epoch = 1;
+    entry.number = number;
+    entry.confirmed = 0;
+    qns__Notification notification;
+    notification.source = me;
+    notification.joined = notification.epoch = 1;
+    notification.sequence = number;
+    notification.event = id;
+    notification.xml.__ptr = reinterpret_cast<unsigned char *>(xml.data());
+    notification.xml.__size = static_cast<int>(xml.size());
+    notification.remaining = 60;
+    notification.entry = &entry;
+    notification.path.push_back(me);
+    qns__notify notify;
+    notify.origin = &origin;
+    notify.notification.push_back(&notification);
+    qns__notifyResponse notified;
+    inps.must(inps.notify(&notify, notified));
+    const qns__Outcome *outcome = notified.outcome.at(0);
+    std::cout << (outcome->taken ? "taken" : "not taken: " + *outcome->reason) << "\n";
+
+    // A fault: nobody may speak for an organisation that is not in the federation.
+    origin.organisation = "Nobody";
+    qns__gossip gossip;
+    gossip.origin = &origin;
+    qns__gossipResponse heard;
+    if (inps.gossip(&gossip, heard) != SOAP_OK) inps.tell_fault();
+}

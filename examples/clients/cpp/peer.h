@@ -1,0 +1,58 @@
+// What both programs share: a proxy for one port of a peer, and typed faults in words.
+
+#pragma once
+
+#include <chrono>
+#include <iostream>
+#include <string>
+
+#include "Peer.nsmap"
+#include "soapPeerProxy.h"
+
+struct Peer : PeerProxy {
+    // gSOAP has one proxy class for both ports: the address decides.
+    Peer(const std::string &base, const std::string &port) : address(base + port) {
+        soap_endpoint = address.c_str();
+        soap_set_mode(soap, SOAP_C_UTFSTRING);  // strings are UTF-8
+    }
+
+    // Whether a call went through; otherwise its fault is told, and the program ends.
+    void must(int status) {
+        if (status != SOAP_OK) {
+            tell_fault();
+            std::exit(1);
+        }
+    }
+
+    void tell_fault() {
+        SOAP_ENV__Detail *detail = soap->fault ? soap->fault->detail : nullptr;
+        if (detail && detail->qns__InvalidFault_) {
+            tell("InvalidFault", *detail->qns__InvalidFault_);
+        } else if (detail && detail->qns__RefusedFault_) {
+            tell("RefusedFault", *detail->qns__RefusedFault_);
+        } else if (detail && detail->qns__BusyFault_) {
+            tell("BusyFault", *detail->qns__BusyFault_);
+        } else {
+            soap_stream_fault(std::cerr);  // no answer, or none that can be read
+        }
+    }
+
+  private:
+    std::string address;
+
+    template <class Fault> void tell(const char *kind, const Fault &fault) {
+        std::cout << kind << ": " << fault.problem;
+        if (fault.remedy) std::cout << " (" << *fault.remedy << ")";
+        std::cout << "\n";
+    }
+};
+
+// An id that no other event has.
+inline std::string new_id() {
+    auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    return "cpp-" + std::to_string(now);
+}
+
+inline std::string base_of(int argc, char **argv) {
+    return argc > 1 ? argv[1] : "http://127.0.0.1:8701/";
+}

@@ -1,0 +1,51 @@
+// A user of INPS, and INPS's Quality Factory: subscribe, publish, pull, acknowledge, unsubscribe.
+// node user.js http://127.0.0.1:8701/
+
+import { randomUUID } from 'node:crypto';
+import soap from 'soap';
+
+const base = process.argv[2] ?? 'http://127.0.0.1:8701/';
+const inps = await soap.createClientAsync(`${base}local?wsdl`);
+
+const [subscribed] = await inps.subscribeAsync({
+  owner: 'anna',
+  subscription: 'Enterprise/Holder where Name.accuracy <= medium',
+});
+const id = subscribed.id;
+console.log('subscribed');
+
+const event = {
+  id: `js-${randomUUID()}`,
+  class: 'Enterprise/Holder',
+  source: 'INPS',
+  data: [{ property: 'Name', value: 'Niccolò Rossi' }],
+  quality: [{ property: 'Name', dimension: 'accuracy', value: 'low' }],
+};
+const [published] = await inps.publishAsync({ owner: 'anna', event });
+console.log(`published, ${published.again ? 'again' : 'for the first time'}`);
+
+// Wait up to 10 seconds for deliveries beyond number 0; a program remembers the last one it read.
+const [pulled] = await inps.pullAsync({ owner: 'anna', id, after: 0, wait: 10 });
+for (const delivery of pulled.delivery) {
+  const xml = Buffer.from(delivery.xml, 'base64').toString('utf8');
+  const name = xml.match(/<property[^>]*>([^<]*)</)[1];
+  console.log(`pulled ${delivery.number} from ${delivery.source}: ${name}`);
+  if (delivery.event !== event.id) throw new Error('this is not what was published');
+}
+
+// What is acknowledged is not kept any longer.
+await inps.acknowledgeAsync({ owner: 'anna', id, upto: pulled.delivery.at(-1).number });
+const [left] = await inps.pullAsync({ owner: 'anna', id, after: 0 });
+console.log(`${left?.delivery?.length ?? 0} left after the acknowledgement`);
+
+try {
+  await inps.subscribeAsync({ owner: 'anna', subscription: 'Enterprise/Holdr' });
+} catch (error) {
+  // InvalidFault, RefusedFault or BusyFault
+  for (const [kind, told] of Object.entries(error.root.Envelope.Body.Fault.detail)) {
+    console.log(`${kind}: ${told.problem} (${told.remedy})`);
+  }
+}
+
+await inps.unsubscribeAsync({ owner: 'anna', id });
+console.log('unsubscribed');

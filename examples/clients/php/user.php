@@ -1,0 +1,52 @@
+<?php
+// A user of INPS, and INPS's Quality Factory: subscribe, publish, pull, acknowledge, unsubscribe.
+// php user.php http://127.0.0.1:8701/
+
+$base = $argv[1] ?? 'http://127.0.0.1:8701/';
+$inps = new SoapClient($base . 'local?wsdl', [
+    'features' => SOAP_SINGLE_ELEMENT_ARRAYS,  // a list stays a list when it has one element
+    'cache_wsdl' => WSDL_CACHE_NONE,
+]);
+
+$subscribed = $inps->subscribe([
+    'owner' => 'anna',
+    'subscription' => 'Enterprise/Holder where Name.accuracy <= medium',
+]);
+$id = $subscribed->id;
+echo "subscribed\n";
+
+$event = [
+    'id' => uniqid('php-'),
+    'class' => 'Enterprise/Holder',
+    'source' => 'INPS',
+    'data' => [['property' => 'Name', 'value' => 'Niccolò Rossi']],
+    'quality' => [['property' => 'Name', 'dimension' => 'accuracy', 'value' => 'low']],
+];
+$published = $inps->publish(['owner' => 'anna', 'event' => $event]);
+echo 'published, ', $published->again ? 'again' : 'for the first time', "\n";
+
+// Wait up to 10 seconds for deliveries beyond number 0; a program remembers the last one it read.
+$pulled = $inps->pull(['owner' => 'anna', 'id' => $id, 'after' => 0, 'wait' => 10]);
+foreach ($pulled->delivery ?? [] as $delivery) {
+    $xml = simplexml_load_string($delivery->xml);  // SoapClient has undone the base64
+    echo "pulled {$delivery->number} from {$delivery->source}: {$xml->data->property}\n";
+    if ($delivery->event !== $event['id']) {
+        throw new RuntimeException('this is not what was published');
+    }
+}
+
+// What is acknowledged is not kept any longer.
+$inps->acknowledge(['owner' => 'anna', 'id' => $id, 'upto' => $delivery->number]);
+$left = $inps->pull(['owner' => 'anna', 'id' => $id, 'after' => 0]);
+echo count($left->delivery ?? []), " left after the acknowledgement\n";
+
+try {
+    $inps->subscribe(['owner' => 'anna', 'subscription' => 'Enterprise/Holdr']);
+} catch (SoapFault $fault) {
+    foreach ($fault->detail as $kind => $told) {  // InvalidFault, RefusedFault or BusyFault
+        echo "$kind: {$told->problem} ({$told->remedy})\n";
+    }
+}
+
+$inps->unsubscribe(['owner' => 'anna', 'id' => $id]);
+echo "unsubscribed\n";

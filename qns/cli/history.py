@@ -1,0 +1,139 @@
+"""`qns history`: what the peers of a federation recorded, as one history for `qns verify`."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+
+from qns.cli.inputs import Unreadable
+from qns.cli.options import Commands, new_command
+from qns.cli.outputs import save
+from qns.cli.problems import visible
+from qns.cli.rest import unrest
+from qns.cli.screen import Screen
+from qns.d2q.schema_xml import write_schema
+from qns.errors import DocumentError, DuplicateId, FederationError
+from qns.federation.document import Federation
+from qns.federation.document_xml import read_federation
+from qns.history.records import Record, new_record, read_record, write_record
+from qns.ports import Store
+from qns.recovery import document_of
+from qns.store.sqlite import SqliteStore
+from qns.tables import HISTORY, IDENTITY
+
+_DESCRIPTION = """
+Gathers what the peers of a federation recorded (history = true in their configuration) and
+writes it as one history, in the order of time: the schema, who is a member, then what each
+of them did. If the stores of all members are given and nothing is under way between them,
+the history ends with a moment of calm, at which qns verify judges what was owed. STORE is
+the file of a peer that does not run; the peers' clocks should agree.
+
+  qns history INPS.db INAIL.db CoC.db --out history.jsonl
+  qns history *.db | qns verify -
+"""
+_EXAMPLES = ("qns history --help",)
+
+
+def add(commands: Commands) -> ArgumentParser:
+    parser = new_command(
+        commands, "history", "gather what peers recorded, for verify", _DESCRIPTION, _EXAMPLES
+    )
+    parser.add_argument("stores", metavar="STORE", nargs="+", help="the store of a peer")
+    parser.add_argument("--out", metavar="FILE", help="write to this file")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: Namespace, _: Screen) -> int:
+    with ExitStack() as opened:
+        stores = open_stores(args.stores, opened)
+        federation = federation_of(stores)
+        _check_recorded(stores)
+        lines = map(write_record, history_of(federation, stores))
+        if args.out:
+            save(args.out, "".join(lines).encode("utf-8"))
+        else:
+            sys.stdout.writelines(lines)
+        reason = unrest(federation, stores)
+    if reason is not None:
+        sys.stderr.write(f"the history does not end in calm: {visible(reason)}\n")
+    return 0
+
+
+def open_stores(paths: Iterable[str | Path], opened: ExitStack) -> dict[str, Store]:
+    """Organisation -> its store, closed with `opened`."""
+    stores: dict[str, Store] = {}
+    for path in paths:
+        if not Path(path).is_file():
+            raise Unreadable("cannot be read: there is no such file", place=str(path))
+        store = opened.enter_context(SqliteStore(path))
+        identity = next(iter(store.rows(IDENTITY)), None)
+        if identity is None:
+            raise Unreadable("no peer has used this store yet", place=str(path))
+        if identity.organisation in stores:
+            raise DuplicateId(
+                f"a second store of {identity.organisation}",
+                place=str(path),
+                remedy="give one for each organisation",
+            )
+        stores[identity.organisation] = store
+    return stores
+
+
+def _check_recorded(stores: Mapping[str, Store]) -> None:
+    for name, store in stores.items():
+        if next(iter(store.rows(HISTORY)), None) is None:
+            raise DocumentError(
+                f"{name} has recorded nothing",
+                remedy="write history = true into its configuration",
+            )
+
+
+def federation_of(stores: Mapping[str, Store]) -> Federation:
+    """The newest document that any of them has."""
+    found = [read_federation(xml) for store in stores.values() if (xml := document_of(store))]
+    names = sorted({each.name for each in found})
+    if len(names) > 1:
+        raise FederationError(
+            f"stores of several federations: {', '.join(names)}", remedy="give those of one"
+        )
+    return max(found, key=lambda each: each.version)
+
+
+def history_of(
+    federation: Federation, stores: Mapping[str, Store], between: Iterable[Record] = ()
+) -> Iterator[Record]:
+    """One history. `between` are records of an operator, such as moments of calm, by time."""
+    streams = [*map(_recorded, stores.values()), iter(between)]
+    gathered = heapq.merge(*map(_timed, streams), key=lambda each: each[0])
+    first = next(gathered, None)
+    now = 0.0 if first is None else first[0]
+    yield new_record("schema", now, xml=write_schema(federation.schema).decode("utf-8"))
+    for name, organisation in federation.organisations.items():
+        yield new_record("join", now, name, joined=organisation.joined)
+    for t, record in chain(() if first is None else (first,), gathered):
+        now = t
+        yield record
+    if unrest(federation, stores) is None:
+        yield new_record("calm", now)
+
+
+def _recorded(store: Store) -> Iterator[Record]:
+    return (read_record(row.record) for row in store.rows(HISTORY))
+
+
+def _timed(records: Iterable[Record]) -> Iterator[tuple[float, Record]]:
+    """Each with a time that never goes back: a clock that was set back changes no order.
+
+    A turn's time is taken after what it answers to has come in, and nothing leaves before its
+    commit: so on clocks that agree a cause is older than its effects.
+    """
+    newest = float("-inf")
+    for record in records:
+        newest = max(newest, record["t"])
+        yield newest, record

@@ -1,0 +1,100 @@
+"""Rehearsal: two peers in memory do everything once before the real one listens.
+
+Libraries are imported, the matching index is compiled and schemas are built when they are first
+used. Without a rehearsal the first callers would wait a second for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from qns.cbr.event import Event
+from qns.cbr.index import MatchingIndex
+from qns.edl.layer import Send
+from qns.federation.document import Federation, Organisation
+from qns.federation.document_xml import write_federation
+from qns.gateway import Gateway
+from qns.iil.requests import Publish, Read, Subscribe
+from qns.inputs import Answered, Effects, Input, Output, Received
+from qns.recovery import Settings
+from qns.soap.endpoint import Endpoint
+from qns.soap.local_client import read_local, write_local
+from qns.soap.peer_client import read_reply, write_call
+from qns.soap.shapes import Port
+from qns.store.lineage import MemoryLineage
+from qns.store.memory import MemoryStore
+from qns.tuning import Tuning
+
+_CONSUMER: Final = "A"
+_PRODUCER: Final = "B"
+_MOST_MESSAGES: Final = 100
+_HEADERS: Final = {"Content-Type": "text/xml; charset=utf-8"}
+
+
+def rehearse(federation: Federation, endpoint: Endpoint) -> int:
+    """How many deliveries there were: one, if all works."""
+    schema = federation.schema
+    path = next(iter(schema.classes))
+    organisations = {
+        name: Organisation(name, frozenset((path,))) for name in (_CONSUMER, _PRODUCER)
+    }
+    document = write_federation(replace(federation, organisations=organisations, version=1))
+    stage = _Stage(endpoint, document)
+    subscription = Subscribe("rehearsal", f"only {path}", id="1")
+    read = Read("rehearsal", "1")
+    stage.ask(_CONSUMER, subscription)
+    stage.ask(_PRODUCER, Publish(Event("1", path, _PRODUCER, {})))
+    for request in (subscription, read):
+        endpoint.decode(Port.LOCAL, _HEADERS, write_local(request)[0])
+    call = endpoint.decode(Port.LOCAL, _HEADERS, write_local(read)[0])
+    output = stage.ask(_CONSUMER, read)
+    assert output is not None
+    reply = endpoint.reply(call, output)
+    answer = read_local(read, reply.status, reply.body)
+    return len(getattr(answer, "deliveries", ()))
+
+
+class _Stage:
+    def __init__(self, endpoint: Endpoint, document: bytes) -> None:
+        self._endpoint = endpoint
+        self._gateways = {
+            name: Gateway.open(
+                Settings(name, Tuning(), MatchingIndex),
+                MemoryStore(),
+                MemoryLineage(),
+                document=document,
+                nonce="rehearsal",
+                now=0.0,
+            )
+            for name in (_CONSUMER, _PRODUCER)
+        }
+        for name, gateway in self._gateways.items():
+            self._bring(name, gateway.first)
+
+    def ask(self, name: str, input: Input) -> Output:
+        effects = self._gateways[name].run([input], 0.0)
+        self._bring(name, effects)
+        return effects.answers[0]
+
+    def _bring(self, name: str, effects: Effects) -> None:
+        """Each request in its bytes to the other peer, and what comes of it."""
+        under_way = [(name, send) for send in effects.sends]
+        for _ in range(_MOST_MESSAGES):
+            if not under_way:
+                return
+            sender, send = under_way.pop(0)
+            answer = self._exchange(send, under_way)
+            more = self._gateways[sender].run([answer], 0.0)
+            under_way += [(sender, each) for each in more.sends]
+
+    def _exchange(self, send: Send, under_way: list[tuple[str, Send]]) -> Answered:
+        body, _ = write_call(send.envelope)
+        call = self._endpoint.decode(Port.PEER, _HEADERS, body)
+        assert isinstance(call.input, Received)
+        effects = self._gateways[send.to].run([call.input], 0.0)
+        under_way += [(send.to, each) for each in effects.sends]
+        output = effects.answers[0]
+        assert output is not None
+        reply = self._endpoint.reply(call, output)
+        return Answered(send.number, read_reply(send.envelope, reply.status, reply.body))

@@ -1,0 +1,181 @@
+"""`qns history`: what peers recorded, gathered from their stores into one history to be judged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from qns.cbr.index import DictionaryIndex
+from qns.d2q.event_json import EventReader
+from qns.d2q.shipped import WEATHER
+from qns.federation.document import Federation
+from qns.federation.document_xml import write_federation
+from qns.gateway import Gateway
+from qns.iil.requests import Publish, Request, Subscribe
+from qns.inputs import Answered, Effects, Received
+from qns.recovery import Settings
+from qns.store.lineage import MemoryLineage
+from qns.store.sqlite import SqliteStore
+from qns.tuning import Tuning
+from tests.cli.conftest import Cli
+
+NAMES = ("Met01", "Met02")
+
+
+class Peers:
+    """Peers on files, each handing its requests to the other at once, on one clock."""
+
+    def __init__(
+        self, folder: Path, *, recording: bool = True, names: Iterable[str] = NAMES
+    ) -> None:
+        self.now = 1_000.0
+        document = write_federation(
+            Federation.of("weather", WEATHER, dict.fromkeys(names, ("Report",)))
+        )
+        self.paths = {name: folder / f"{name}.db" for name in names}
+        self.gateways: dict[str, Gateway] = {}
+        first: list[tuple[str, Effects]] = []
+        for name, path in self.paths.items():
+            self.gateways[name] = Gateway.open(
+                Settings(name, Tuning(), DictionaryIndex, recording=recording),
+                SqliteStore(path),
+                MemoryLineage(),
+                document=document,
+                nonce=name,
+                now=self.now,
+            )
+            first.append((name, self.gateways[name].first))
+        for name, effects in first:
+            self._send(name, effects)
+
+    def ask(self, name: str, request: Request) -> None:
+        self._turn(name, [request])
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(int(seconds)):
+            self.now += 1.0
+            for name in self.gateways:
+                self._turn(name, [])
+
+    def close(self) -> list[Path]:
+        for gateway in self.gateways.values():
+            gateway.store.close()  # type: ignore[attr-defined]
+        return list(self.paths.values())
+
+    def _turn(self, name: str, inputs: list[Request | Received | Answered]) -> Effects:
+        self.now += 0.001
+        effects = self.gateways[name].run(inputs, self.now)
+        self._send(name, effects)
+        return effects
+
+    def _send(self, name: str, effects: Effects) -> None:
+        for send in effects.sends:
+            (reply,) = self._turn(send.to, [Received(send.envelope)]).answers
+            self._turn(name, [Answered(send.number, reply)])  # type: ignore[arg-type]
+
+
+def event(id: str, source: str) -> Publish:
+    fields = {"id": id, "class": "Report", "source": source}
+    return Publish(EventReader(WEATHER).from_fields(fields))
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Callable[..., Peers]:
+    return lambda **options: Peers(tmp_path, **options)
+
+
+def played(peers: Peers) -> Peers:
+    peers.ask("Met01", Subscribe("ann", "Report", id="s1"))
+    peers.wait(3)
+    peers.ask("Met02", event("e1", "Met02"))
+    peers.wait(3)
+    return peers
+
+
+def test_the_records_of_all_peers_become_one_history_that_holds(
+    cli: Cli, peers: Callable[..., Peers]
+) -> None:
+    stores = played(peers()).close()
+    outcome = cli("history", *stores)
+    assert (outcome.status, outcome.err) == (0, "")
+    records = outcome.json_lines
+    assert [each["do"] for each in records[:5]] == ["schema", "join", "join", "start", "start"]
+    assert records[-1]["do"] == "calm"
+    times = [each["t"] for each in records]
+    assert times == sorted(times)
+    told = [each["do"] for each in records if each["do"] in ("sub", "stable", "pub", "ntfy")]
+    assert told == ["sub", "stable", "pub", "ntfy"]
+    verdict = cli("verify", "--json", "-", stdin=outcome.out.encode())
+    assert verdict.status == 0
+    assert verdict.json["rules"]["Liveness"]["checks"] == 1
+
+
+def test_a_notification_that_is_missing_is_noticed(cli: Cli, peers: Callable[..., Peers]) -> None:
+    lines = cli("history", *played(peers()).close()).out.splitlines(keepends=True)
+    without = "".join(line for line in lines if json.loads(line)["do"] != "ntfy")
+    assert cli("verify", "-", stdin=without.encode()).status == 1
+
+
+def test_it_goes_into_a_file(cli: Cli, peers: Callable[..., Peers], tmp_path: Path) -> None:
+    stores = played(peers()).close()
+    out = tmp_path / "history.jsonl"
+    assert cli("history", *stores, "--out", out).out == ""
+    assert out.read_text(encoding="utf-8") == cli("history", *stores).out
+
+
+def test_what_is_still_under_way_is_no_calm(cli: Cli, peers: Callable[..., Peers]) -> None:
+    two = peers()
+    two.ask("Met01", Subscribe("ann", "Report", id="s1"))
+    two.wait(3)
+    two.gateways["Met02"].run([event("e1", "Met02")], two.now)  # and its sends are lost
+    outcome = cli("history", *two.close())
+    assert outcome.status == 0
+    assert outcome.json_lines[-1]["do"] == "cross"
+    assert outcome.err == ("the history does not end in calm: Met02 owes Met01 events from 1 on\n")
+
+
+def test_without_the_store_of_a_member_there_is_no_calm(
+    cli: Cli, peers: Callable[..., Peers]
+) -> None:
+    first, _ = played(peers()).close()
+    outcome = cli("history", first)
+    assert "the store of Met02 is not here" in outcome.err
+    assert "calm" not in {each["do"] for each in outcome.json_lines}
+
+
+def test_a_clock_that_was_set_back_changes_no_order(cli: Cli, peers: Callable[..., Peers]) -> None:
+    alone = peers(names=["Met01"])
+    alone.ask("Met01", Subscribe("ann", "Report", id="s1"))
+    alone.now -= 500.0
+    alone.ask("Met01", event("e1", "Met01"))
+    told = [each["do"] for each in cli("history", *alone.close()).json_lines]
+    assert told == ["schema", "join", "start", "sub", "pub", "ntfy", "calm"]
+
+
+def test_a_peer_that_recorded_nothing_says_what_to_write(
+    cli: Cli, peers: Callable[..., Peers]
+) -> None:
+    outcome = cli("history", *played(peers(recording=False)).close())
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "Met01 has recorded nothing (write history = true into its configuration)" in outcome.err
+
+
+def test_a_store_in_use_is_left_alone(cli: Cli, peers: Callable[..., Peers]) -> None:
+    two = played(peers())
+    outcome = cli("history", *two.paths.values())
+    two.close()
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "Met01.db" in outcome.err
+
+
+def test_wrong_files_are_told(cli: Cli, peers: Callable[..., Peers], tmp_path: Path) -> None:
+    first, _ = played(peers()).close()
+    missing = tmp_path / "nothing.db"
+    assert "there is no such file" in cli("history", missing).err
+    assert not missing.exists()
+    again = shutil.copy(first, tmp_path / "again.db")
+    assert "a second store of Met01" in cli("history", first, again).err

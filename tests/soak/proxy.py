@@ -1,0 +1,188 @@
+"""Fault proxy: stands between the peers and damages what passes, one request at a time.
+
+Each receiver has a port here, and the others know it by that one; who sent a request is read from
+its body. Between sender and proxy connections are kept alive, as between peers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Event, StreamReader, StreamWriter
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tests.soak.http_framing import Message, read_message
+from tests.soak.weather import Fault, Weather
+
+HOST = "127.0.0.1"
+_LONGEST_WAIT_S = 15.0
+"""For a response, or for a later request to pass one that is held back."""
+_LIMIT_BYTES = 1 << 24
+
+
+@dataclass(slots=True, eq=False)
+class FaultProxy:
+    weather: Weather
+    injected: Counter[Fault] = field(default_factory=Counter)
+    passed: int = 0
+    """Requests that were served and answered without a fault."""
+    _servers: list[asyncio.Server] = field(default_factory=list)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _held: dict[tuple[str, str], list[Event]] = field(default_factory=dict)
+    """Sender and receiver -> requests that wait until a later one has passed."""
+
+    async def listen(self, receiver: str, port: int) -> int:
+        """A port whose requests go to `port`, where the receiver listens."""
+
+        async def serve(reader: StreamReader, writer: StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                await self._serve(receiver, port, reader, writer)
+            except (ConnectionError, TimeoutError, asyncio.CancelledError):
+                pass  # the sender has gone, or the proxy closes
+            finally:
+                self._tasks.discard(task)
+                writer.close()
+
+        server = await asyncio.start_server(serve, HOST, 0, limit=_LIMIT_BYTES)
+        self._servers.append(server)
+        found: int = server.sockets[0].getsockname()[1]
+        return found
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Until nothing is held back or on its way a second time."""
+        for waiting in self._held.values():
+            for event in waiting:
+                event.set()
+        while any(task.get_name() == "straggler" for task in self._tasks):
+            await asyncio.sleep(0.05)
+
+    # --- one connection ---------------------------------------------------------------------------
+
+    async def _serve(
+        self, receiver: str, port: int, reader: StreamReader, writer: StreamWriter
+    ) -> None:
+        while (request := await read_message(reader)) is not None:
+            link = request.sender, receiver
+            if link in self.weather.blocked:
+                await self._swallow(link, reader, writer)
+                return
+            response = await self._carry(request, link, port, writer)
+            if response is None:
+                self._break(writer)
+                return
+            if (receiver, request.sender) in self.weather.blocked:
+                await self._swallow((receiver, request.sender), reader, writer)
+                return
+            writer.write(response.whole)
+            await writer.drain()
+            if request.is_last or response.is_last:
+                return
+
+    async def _swallow(
+        self, way: tuple[str, str], reader: StreamReader, writer: StreamWriter
+    ) -> None:
+        """Refused at once, or silence until the sender gives up or the partition is mended."""
+        self.injected[Fault.PARTITION] += 1
+        if self.weather.chance.random() < 0.5:
+            clock = asyncio.get_running_loop().time
+            deadline = clock() + _LONGEST_WAIT_S
+            while way in self.weather.blocked and not reader.at_eof() and clock() < deadline:
+                await asyncio.sleep(0.1)
+        self._break(writer)
+
+    async def _carry(
+        self, request: Message, link: tuple[str, str], port: int, writer: StreamWriter
+    ) -> Message | None:
+        """The response that is to go back; None: the connection is to break instead."""
+        weather = self.weather
+        fault = weather.draw()
+        if fault is not None:
+            self.injected[fault] += 1
+        if fault is Fault.DROP:
+            return None
+        if fault is Fault.CUT_REQUEST:
+            await self._send_part(request.whole[: weather.cut(len(request.whole))], port)
+            return None
+        if fault is Fault.REORDER:
+            self._later(self._hold_back(request, link, port))
+            return None
+        if fault is Fault.DELAY:
+            await asyncio.sleep(weather.delay_s())
+        if fault is Fault.DUPLICATE:
+            self._later(self._repeat(request, port))
+        response = await self._forward(request, port)
+        self._let_go(link)
+        if response is None or fault is Fault.LOSE_RESPONSE:
+            return None
+        if fault is Fault.CUT_RESPONSE:
+            writer.write(response.whole[: weather.cut(len(response.whole))])
+            await writer.drain()
+            return None
+        self.passed += fault is None
+        return response
+
+    def _break(self, writer: StreamWriter) -> None:
+        """The connection ends, politely or with a reset."""
+        if self.weather.chance.random() < 0.5:
+            writer.close()
+        else:
+            writer.transport.abort()
+
+    # --- what arrives at the receiver -------------------------------------------------------------
+
+    async def _forward(self, request: Message, port: int) -> Message | None:
+        """The answer; None if the receiver is down, or dies meanwhile."""
+        try:
+            reader, writer = await asyncio.open_connection(HOST, port, limit=_LIMIT_BYTES)
+        except OSError:
+            return None
+        try:
+            writer.write(request.whole)
+            await writer.drain()
+            async with asyncio.timeout(_LONGEST_WAIT_S):
+                return await read_message(reader)
+        except (ConnectionError, TimeoutError):
+            return None
+        finally:
+            writer.close()
+
+    async def _send_part(self, data: bytes, port: int) -> None:
+        with suppress(OSError):
+            _, writer = await asyncio.open_connection(HOST, port)
+            writer.write(data)
+            with suppress(ConnectionError):
+                await writer.drain()
+            writer.close()
+
+    async def _repeat(self, request: Message, port: int) -> None:
+        await asyncio.sleep(self.weather.delay_s())
+        await self._forward(request, port)
+
+    async def _hold_back(self, request: Message, link: tuple[str, str], port: int) -> None:
+        passed = Event()
+        self._held.setdefault(link, []).append(passed)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_WAIT_S):
+                await passed.wait()
+        await self._forward(request, port)
+
+    def _let_go(self, link: tuple[str, str]) -> None:
+        for event in self._held.pop(link, ()):
+            event.set()
+
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work, name="straggler")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

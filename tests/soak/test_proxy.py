@@ -1,0 +1,213 @@
+"""The fault proxy: each fault is what it says, seen from both ends of a real connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.soak.proxy import HOST, FaultProxy
+from tests.soak.weather import DRAWN, Fault, Weather
+
+NO_ANSWER = (aiohttp.ClientError, asyncio.TimeoutError)
+
+
+@dataclass
+class Bench:
+    """A sender, the proxy and a receiver that notes what arrives and repeats it in its answer."""
+
+    proxy: FaultProxy
+    session: aiohttp.ClientSession
+    url: str
+    arrived: list[str] = field(default_factory=list)
+    connections: set[str] = field(default_factory=set)
+
+    async def post(self, text: str, sender: str = "INPS") -> str:
+        body = f"<q:organisation>{sender}</q:organisation><t>{text}</t>"
+        async with self.session.post(self.url, data=body.encode()) as response:
+            return await response.text()
+
+    async def arrival(self, text: str) -> None:
+        """Waits until it has come."""
+        async with asyncio.timeout(10):
+            while text not in self.arrived:
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def bench(weather: Weather) -> AsyncIterator[Bench]:
+    found: list[Bench] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        text = (await request.text()).partition("<t>")[2].removesuffix("</t>")
+        found[0].arrived.append(text)
+        return web.Response(text=f"had {text} " + "." * 500)
+
+    app = web.Application()
+    app.router.add_post("/peer", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, HOST, 0)
+    await site.start()
+    proxy = FaultProxy(weather)
+    port = await proxy.listen("CoC", runner.addresses[0][1])
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
+        found.append(Bench(proxy, session, f"http://{HOST}:{port}/peer"))
+        try:
+            yield found[0]
+        finally:
+            await proxy.close()
+            await runner.cleanup()
+
+
+def with_fault(
+    fault: Fault | None, story: Callable[[Bench], Awaitable[None]], seed: int = 1
+) -> Counted:
+    async def play() -> Counted:
+        faults = (fault,) if fault else DRAWN
+        weather = Weather(Random(seed), 1.0 if fault else 0.0, 0.1, faults)
+        async with bench(weather) as found:
+            await story(found)
+            return Counted(dict(found.proxy.injected), found.proxy.passed, found.arrived)
+
+    return asyncio.run(play())
+
+
+@dataclass
+class Counted:
+    injected: dict[Fault, int]
+    passed: int
+    arrived: list[str]
+
+
+def test_in_fair_weather_everything_passes_on_one_connection() -> None:
+    async def story(found: Bench) -> None:
+        for number in range(5):
+            assert (await found.post(f"m{number}")).startswith(f"had m{number} ")
+
+    counted = with_fault(None, story)
+    assert counted == Counted({}, 5, [f"m{number}" for number in range(5)])
+
+
+def test_a_delayed_request_arrives_and_is_answered() -> None:
+    async def story(found: Bench) -> None:
+        assert (await found.post("late")).startswith("had late ")
+
+    assert with_fault(Fault.DELAY, story) == Counted({Fault.DELAY: 1}, 0, ["late"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", [Fault.DROP, Fault.CUT_REQUEST])
+def test_a_lost_request_never_arrives(fault: Fault, seed: int) -> None:
+    async def story(found: Bench) -> None:
+        with pytest.raises(NO_ANSWER):
+            await found.post("lost")
+        found.proxy.weather.heal()
+        await found.post("next")
+
+    counted = with_fault(fault, story, seed)
+    assert counted == Counted({fault: 1}, 1, ["next"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fault", [Fault.LOSE_RESPONSE, Fault.CUT_RESPONSE])
+def test_of_a_lost_response_the_request_arrived(fault: Fault, seed: int) -> None:
+    async def story(found: Bench) -> None:
+        with pytest.raises(NO_ANSWER):
+            await found.post("heard")
+
+    assert with_fault(fault, story, seed) == Counted({fault: 1}, 0, ["heard"])
+
+
+def test_a_duplicate_arrives_twice_and_is_answered_once() -> None:
+    async def story(found: Bench) -> None:
+        assert (await found.post("twice")).startswith("had twice ")
+        await found.proxy.settle()
+
+    assert with_fault(Fault.DUPLICATE, story) == Counted(
+        {Fault.DUPLICATE: 1}, 0, ["twice", "twice"]
+    )
+
+
+def test_what_is_held_back_arrives_after_what_was_sent_later() -> None:
+    async def story(found: Bench) -> None:
+        with pytest.raises(NO_ANSWER):
+            await found.post("first")
+        found.proxy.weather.heal()
+        await found.post("of another", sender="INAIL")
+        assert found.arrived == ["of another"]
+        await found.post("second")
+        await found.arrival("first")
+
+    counted = with_fault(Fault.REORDER, story)
+    assert counted.arrived == ["of another", "second", "first"]
+
+
+def test_what_is_held_back_arrives_at_the_end_at_the_latest() -> None:
+    async def story(found: Bench) -> None:
+        with pytest.raises(NO_ANSWER):
+            await found.post("first")
+        await found.proxy.settle()
+
+    assert with_fault(Fault.REORDER, story).arrived == ["first"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_partition_stops_one_way_only(seed: int) -> None:
+    async def story(found: Bench) -> None:
+        found.proxy.weather.blocked.add(("INPS", "CoC"))
+        with pytest.raises(NO_ANSWER):
+            await asyncio.wait_for(found.post("no way"), 0.5)
+        await found.post("of another", sender="INAIL")
+        found.proxy.weather.heal()
+        await found.post("mended")
+
+    counted = with_fault(None, story, seed)
+    assert counted.arrived == ["of another", "mended"]
+    assert counted.injected == {Fault.PARTITION: 1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_a_partition_the_other_way_only_the_answer_is_lost(seed: int) -> None:
+    async def story(found: Bench) -> None:
+        found.proxy.weather.blocked.add(("CoC", "INPS"))
+        with pytest.raises(NO_ANSWER):
+            await asyncio.wait_for(found.post("heard"), 0.5)
+
+    counted = with_fault(None, story, seed)
+    assert counted.arrived == ["heard"]
+    assert counted.injected == {Fault.PARTITION: 1}
+
+
+def test_a_receiver_that_is_down_is_no_answer() -> None:
+    async def play() -> None:
+        async with bench(Weather(Random(1))) as found:
+            port = await found.proxy.listen("gone", 1)
+            found.url = f"http://{HOST}:{port}/peer"
+            with pytest.raises(NO_ANSWER):
+                await found.post("nobody")
+
+    asyncio.run(play())
+
+
+def test_rough_weather_brings_every_fault_and_half_of_the_requests_pass() -> None:
+    async def story(found: Bench) -> None:
+        found.proxy.weather.roughness = 0.5
+        for number in range(200):
+            try:
+                await found.post(f"m{number}")
+            except NO_ANSWER:
+                continue
+        found.proxy.weather.heal()
+        await found.proxy.settle()
+
+    counted = with_fault(None, story)
+    assert set(counted.injected) == set(DRAWN)
+    assert sum(counted.injected.values()) + counted.passed == 200
+    assert 60 < counted.passed < 140

@@ -1,0 +1,118 @@
+"""The example clients in PHP, JavaScript and C++: foreign SOAP stacks against the served WSDL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from qns.client import Client
+from tests.soap.foreign.conftest import ROOT
+
+CLIENTS = ROOT / "examples" / "clients"
+USER = """\
+subscribed
+published, for the first time
+pulled 1 from INPS: Niccolò Rossi
+0 left after the acknowledgement
+InvalidFault: unknown class 'Enterprise/Holdr' (did you mean Enterprise/Holder or Enterprise?)
+unsubscribed
+"""
+ORGANISATION = """\
+hello from INPS, which joined with version 1
+changed
+taken
+RefusedFault: Nobody is not a member of the federation
+"""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """How the two programs of one language are started."""
+
+    user: list[str]
+    organisation: list[str]
+
+    def run(self, command: list[str], peer: str) -> str:
+        done = subprocess.run(
+            [*command, peer],
+            capture_output=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
+        assert done.stderr == b""
+        return done.stdout.decode()
+
+
+def php(_: Path) -> Stack:
+    folder = CLIENTS / "php"
+    if shutil.which("php") is None:
+        pytest.skip("no php: install PHP with its soap and xml extensions")
+    modules = subprocess.run(["php", "-m"], capture_output=True, check=True).stdout.lower().split()
+    missing = {b"soap", b"simplexml"} - set(modules)
+    if missing:
+        pytest.skip(f"php lacks {missing}: install its soap and xml extensions")
+    return Stack(["php", str(folder / "user.php")], ["php", str(folder / "organisation.php")])
+
+
+def javascript(_: Path) -> Stack:
+    folder = CLIENTS / "javascript"
+    if shutil.which("node") is None:
+        pytest.skip("no node: install Node.js 20.19 or newer")
+    version = subprocess.run(["node", "--version"], capture_output=True, check=True).stdout.decode()
+    if tuple(map(int, version.strip("v\n").split("."))) < (20, 19):
+        pytest.skip(f"node is {version.strip()}: install Node.js 20.19 or newer")
+    if not (folder / "node_modules" / "soap").is_dir():
+        pytest.skip("no soap package: run npm install in examples/clients/javascript")
+    return Stack(["node", str(folder / "user.js")], ["node", str(folder / "organisation.js")])
+
+
+def cpp(scratch: Path) -> Stack:
+    missing = [tool for tool in ("wsdl2h", "soapcpp2", "g++", "make") if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)}: install gSOAP, g++ and make")
+    made = subprocess.run(
+        ["make", "-C", str(CLIENTS / "cpp"), f"TO={scratch}"], capture_output=True, check=False
+    )
+    assert made.returncode == 0, made.stderr.decode()
+    return Stack([str(scratch / "user")], [str(scratch / "organisation")])
+
+
+STACKS: dict[str, Callable[[Path], Stack]] = {"php": php, "javascript": javascript, "cpp": cpp}
+
+
+@pytest.fixture(scope="session", params=STACKS)
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    return STACKS[request.param](tmp_path_factory.mktemp(request.param))
+
+
+def test_a_user_in_another_language_subscribes_publishes_pulls_and_acknowledges(
+    stack: Stack, peer: str
+) -> None:
+    assert stack.run(stack.user, peer) == USER
+    assert stack.run(stack.user, peer) == USER  # and again: it leaves nothing behind
+
+
+def test_an_organisation_in_another_language_tells_its_view_and_notifies(
+    stack: Stack, peer: str
+) -> None:
+    with Client(peer, "bruno") as bruno:
+        bruno.subscribe("Enterprise/Holder", id="all")
+        assert stack.run(stack.organisation, peer) == ORGANISATION
+        (delivered,) = bruno.pull("all", wait_s=10)
+        assert (delivered.number, delivered.source) == (1, "CoC")
+        assert delivered.fields["data"] == {"Name": "Niccolò Rossi"}
+        assert delivered.fields["quality"] == {"Name.accuracy": 0.3}
+
+        event = {"id": "e1", "class": "Enterprise/Holder", "source": "INPS"}
+        assert bruno.publish(event).sent_to == ("CoC",)  # it asked for that
+
+        assert stack.run(stack.organisation, peer) == ORGANISATION  # and again, under number 2
+        assert [each.source for each in bruno.pull("all", after=1)] == ["INPS", "CoC"]

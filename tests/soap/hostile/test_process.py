@@ -1,0 +1,145 @@
+"""The hostile corpus at a real peer process over real HTTP: answered in time, nothing changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from qns.soap.shapes import Port
+from qns.store.sqlite import SqliteStore
+from tests.runtime.peers import PeerProcess, agencies_on_loopback, configure
+from tests.soap.hostile import raw_http
+from tests.soap.hostile.answers import BEFORE, kind_of
+from tests.soap.hostile.case import Answer
+from tests.soap.hostile.corpus import CASES
+from tests.soap.hostile.xml_attacks import event_of_names, new_names, subscription_of_names
+from tests.store.rows import content
+
+LONGEST_S = 1.0
+"""Of the peer's own processor time, so that what else runs here does not count."""
+MOST_MEMORY_KIB = 256 * 1024
+PATIENCE_S = 30.0
+Make = Callable[[int, int], bytes]
+_PATHS = {Port.PEER: "/peer", Port.LOCAL: "/local"}
+_PLAIN = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": '""'}
+
+
+class Victim:
+    """INPS as a process of its own; of the other organisations no peer runs."""
+
+    def __init__(self, folder: Path) -> None:
+        federation = agencies_on_loopback()
+        self.peer = PeerProcess(configure(folder, federation, "INPS"), federation["INPS"].endpoint)
+        self.store = folder / "INPS.db"
+
+    def answer(self, port: Port, headers: dict[str, str], body: bytes) -> Answer:
+        status, answer = self.peer.http("POST", _PATHS[port], body, **headers)
+        return kind_of(status, answer)
+
+    def drop(self, data: bytes) -> bytes:
+        """What comes back for bytes on a connection after which nothing more is sent."""
+        address = urlsplit(self.peer.endpoint)
+        with socket.create_connection((address.hostname, address.port), PATIENCE_S) as line:
+            with suppress(ConnectionError):  # it may be dropped before all is sent
+                line.sendall(data)
+                line.shutdown(socket.SHUT_WR)
+            answer = b""
+            with suppress(ConnectionError):
+                while part := line.recv(65_536):
+                    answer += part
+            return answer
+
+    def rows(self) -> dict[str, list[Any]]:
+        """Every row on the disk; from a copy, because the peer keeps its file locked."""
+        copy = self.store.with_name("copy.db")
+        for file in self.store.parent.glob(f"{self.store.name}*"):
+            shutil.copy(file, file.with_name(file.name.replace(self.store.name, copy.name)))
+        with SqliteStore(copy) as store:
+            return content(store)
+
+    def written(self) -> list[bytes]:
+        """The bytes on the disk: as long as they are the same, so are the rows."""
+        return [file.read_bytes() for file in sorted(self.store.parent.glob("INPS.db*"))]
+
+    @property
+    def _process(self) -> Path:
+        assert self.peer.process is not None
+        return Path("/proc", str(self.peer.process.pid))
+
+    def processor_s(self) -> float:
+        user, system = (self._process / "stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def memory_kib(self, kind: str = "VmRSS") -> int:
+        lines = (self._process / "status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
+
+    def is_well(self) -> bool:
+        return self.peer.health()["status"] != "failing"
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
+    victim = Victim(tmp_path_factory.mktemp("victim"))
+    victim.peer.start()
+    try:
+        for port, body in BEFORE:
+            assert victim.answer(port, _PLAIN, body) is Answer.SERVED
+        yield victim
+    finally:
+        if victim.peer.process is not None:
+            victim.peer.kill()
+
+
+def test_the_corpus_is_answered_in_time_and_changes_nothing(victim: Victim) -> None:
+    before, written = victim.rows(), victim.written()
+    assert before["subscriptions"]
+    wrong = []
+    for case in CASES.values():
+        body, started = case.make(), victim.processor_s()
+        try:
+            as_expected = victim.answer(case.port, case.all_headers, body) is case.answer
+        except AssertionError:
+            as_expected = False
+        took_s = victim.processor_s() - started
+        if not as_expected or took_s > LONGEST_S or victim.written() != written:
+            wrong.append((case.name, as_expected, took_s))
+    assert not wrong
+    assert victim.rows() == before
+    assert victim.is_well()
+    assert victim.memory_kib("VmHWM") < MOST_MEMORY_KIB
+
+
+@pytest.mark.parametrize("name", raw_http.CASES)
+def test_what_is_no_http_is_refused_or_dropped(victim: Victim, name: str) -> None:
+    written = victim.written()
+    answer = victim.drop(raw_http.CASES[name])
+    assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 500", b"HTTP/1.0 4"))
+    assert b"Traceback" not in answer
+    assert victim.written() == written
+    assert victim.is_well()
+
+
+@pytest.mark.parametrize("make", [new_names, event_of_names, subscription_of_names])
+def test_ever_new_names_do_not_fill_the_memory(victim: Victim, make: Make) -> None:
+    """20 MB of names that nobody sent before; lxml alone would keep all of them."""
+    port = Port.LOCAL if make is subscription_of_names else Port.PEER
+    for turn in range(200):
+        if turn == 20:
+            before = victim.memory_kib()
+        assert victim.answer(port, _PLAIN, make(900, 120)) is not Answer.SERVED
+    assert victim.memory_kib() - before < 8 * 1024
+
+
+def test_a_log_of_the_corpus_does_not_repeat_it(victim: Victim) -> None:
+    longest = max(len(line) for line in victim.peer.log.read_text().splitlines())
+    assert longest < 5_000
+    assert "Traceback" not in victim.peer.log.read_text()
