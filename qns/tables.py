@@ -32,7 +32,10 @@ class Transaction:
         return bool(self._changes)
 
     def put(self, table: Table[Row], row: Row) -> None:
-        self._changes.setdefault(table, {})[row[: table.key]] = row
+        changes = self._changes.get(table)
+        if changes is None:
+            changes = self._changes[table] = {}
+        changes[row[: table.key]] = row
 
     def delete(self, table: Table[Row], *key: object) -> None:
         self._changes.setdefault(table, {})[key] = None

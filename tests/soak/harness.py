@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 from random import Random
 
@@ -116,11 +117,16 @@ class Soak:
         )
 
     async def _lull(self, stage: Stage, users: Users) -> None:
-        """A publisher dies when its events are on their way; the others bring them further."""
+        """A publisher dies for long, its forwarders for a moment, before they could forward."""
         gone = users.chance.choice(list(stage.peers))
+        others = [name for name in stage.peers if name != gone]
+        weather = stage.proxy.weather
+        weather.blocked |= set(permutations(others, 2))
         await users.publish_many(gone, 10)
-        await asyncio.sleep(users.chance.uniform(0.0, 0.2))
-        await stage.peers[gone].kill()
+        await asyncio.sleep(users.chance.uniform(0.2, 1.5))
+        await asyncio.gather(*(peer.kill() for peer in stage.peers.values()))
+        weather.heal()
+        await stage.start(*others)
         await self._rest(stage, gone)
         self.moments.append(new_record("lull", time.time(), absent=[gone]))
 
