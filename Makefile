@@ -27,13 +27,13 @@ define timed
 	printf '%s: %d min %02d s\n' "$(1)" $$(( took / 60 )) $$(( took % 60 )); exit $$status
 endef
 
-.PHONY: help demo test thorough simulate lint bench clean
+.PHONY: help demo test thorough simulate soak lint bench bench-soap clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo 'Arguments are passed on: make test ARGS="-k containment"'
 
-demo: $(VENV)/.core  ## install the light core and show QNS at work
+demo: $(VENV)/.core  ## install the core and run three agencies as real peers
 	@$(VENV)/bin/qns demo $(ARGS)
 
 # numba's cache does not see that a module it imported from has changed, so tests start without it.
@@ -50,6 +50,9 @@ SEEDS = $(if $(filter --seeds% --fresh% --replay%,$(ARGS)),,--seeds 0..20000)
 simulate: $(VENV)/.core  ## break 20,000 simulated federations, on all cores, and judge them
 	@$(VENV)/bin/qns simulate --jobs 0 $(SEEDS) $(ARGS)
 
+soak: $(VENV)/.dev  ## kill real peers behind a faulty network for half an hour, and judge them
+	@$(IN_VENV) -m tests.soak $(if $(filter --minutes%,$(ARGS)),,--minutes 30) $(ARGS)
+
 lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
 	$(call timed,ruff check,$(IN_VENV) -m ruff check)
 	$(call timed,ruff format,$(IN_VENV) -m ruff format --check)
@@ -57,6 +60,9 @@ lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
 
 bench: $(VENV)/.bench  ## install what QNS is compared with, then measure
 	@$(IN_VENV) -m benchmarks $(ARGS)
+
+bench-soap: $(VENV)/.bench  ## the SOAP server against spyne as it comes and against the limit
+	@$(IN_VENV) -m benchmarks --only soap $(ARGS)
 
 clean:  ## remove the venv and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -40,7 +40,7 @@ async def _run(quick: bool, tell: Any) -> dict[str, Any]:
                         enough = number // 8 if name == "spyne" else number
                         enough = max(enough, per_call * PRODUCERS)
                         calls = federation.calls(enough, per_call, fresh=name == "qns")
-                        took = await _play(*servers[name], calls, check=name == "qns")
+                        took = await play(*servers[name], calls, check=name == "qns")
                         actual = per_call * sum(map(len, calls.values()))
                         spent[name][per_call].append(
                             Spent(took.seconds / actual, took.cpu_seconds / actual)
@@ -65,7 +65,7 @@ async def _run(quick: bool, tell: Any) -> dict[str, Any]:
     }
 
 
-async def _play(pid: int, port: int, calls: dict[str, list[bytes]], *, check: bool) -> Spent:
+async def play(pid: int, port: int, calls: dict[str, list[bytes]], *, check: bool) -> Spent:
     connections = {name: Connection(port, "/peer") for name in calls}
 
     async def send(name: str) -> None:

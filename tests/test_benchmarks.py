@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import orjson
 import pytest
 
-from benchmarks import bench_matching, bench_merging, machine, report, weather, workload
+from benchmarks import (
+    bench_matching,
+    bench_merging,
+    bench_soap,
+    machine,
+    report,
+    weather,
+    workload,
+)
 from benchmarks.engines import FAMILIES, Family, installed
+from benchmarks.soap_federation import Federated
+from benchmarks.soap_latency import latency
 from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import EventReader
 
@@ -85,3 +96,21 @@ def test_a_subject_measured_again_leaves_the_others_in_the_raw_file(tmp_path: Pa
 )
 def test_a_figure_has_three_digits(value: float, shown: str) -> None:
     assert report.figure(value) == shown
+
+
+def test_the_peer_under_load_delivers_all_that_it_was_notified_of() -> None:
+    async def load() -> tuple[int, int]:
+        async with Federated() as federation:
+            for per_call in (1, 10):
+                calls = federation.calls(160, per_call, fresh=True)
+                took = await bench_soap.play(federation.pid, federation.port, calls, check=True)
+                assert took.seconds > 0
+            return sum(federation.sent.values()), await federation.delivered()
+
+    assert asyncio.run(load()) == (320, 320)
+
+
+def test_latency_is_told_for_every_delivery() -> None:
+    found = asyncio.run(latency(events=20, per_second=200))
+    assert found["deliveries"] == 40
+    assert 0 < found["p50"] <= found["p99"] <= found["longest"]
