@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from qns.cbr.event import Event
 from qns.d2q.event_xml import MAX_EVENT_BYTES, write_event
@@ -50,6 +50,9 @@ from qns.reconfiguration import follow, install
 from qns.tables import IDENTITY, IdentityRow, PublicationRow
 from qns.tuning import Tuning
 from qns.turn import Turn
+
+_FARTHEST_EPOCH: Final = 2**40
+"""Nobody has started so often: who says so lies."""
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +133,7 @@ class Peer:
         self.iil.dispatcher.lapse(turn)
         self.edl.due(turn)
         ahead = max(self.consumer.ahead, *(each.epoch for each in self.producer.lost.values()), 0)
-        if ahead >= self.identity.epoch:
+        if self.identity.epoch <= ahead < _FARTHEST_EPOCH:
             self._jump(turn, ahead + 1)
         for key in self.log.collect(turn):
             self.iil.dispatcher.forget(turn, key)

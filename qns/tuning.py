@@ -32,5 +32,5 @@ class Tuning:
     """Deliveries that a user has not read; beyond, the oldest is dropped and counted."""
     most_owed: float = inf
     """The operator's retention limit: events owed to one consumer; beyond, a declared skip."""
-    publications_remembered: int = 10_000
+    publications_remembered: int = 100_000
     """Ids by which a repeated publication is recognised."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from typing import Final
 
 from qns.edl.custody import Custody
 from qns.edl.link import Link, Parcel
@@ -17,6 +17,9 @@ from qns.edl.messages import Notification, Outcome
 from qns.event_log import EventLog
 from qns.tuning import Tuning
 from qns.turn import Turn
+
+_ENTRY_BYTES: Final = 400
+"""About what one receiver in a subtree takes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +35,7 @@ class Forwarder:
         found = self.links.get(other)
         if found is None:
             tuning = self.tuning
-            found = Link(other, tuning.first_pause_s, tuning.longest_pause_s)
+            found = Link(self.me, other, tuning.first_pause_s, tuning.longest_pause_s)
             self.links[other] = found
         return found
 
@@ -70,15 +73,21 @@ class Forwarder:
     ) -> list[Notification]:
         """Up to so many, and so many bytes, or one at least if there is room at all."""
         link.sent = []
-        for key, parcel in list(islice(link.parcels.items(), limit)):
+        gone = []
+        for key, parcel in link.parcels.items():
             known = self.log.get(parcel.event)
             if known is None:  # everybody concerned has it already
-                del link.parcels[key]
+                gone.append(key)
                 continue
-            if room <= 0 or (link.sent and len(known.xml) > room):
+            size = len(known.xml)
+            if parcel.entry.children:
+                size += _ENTRY_BYTES * len(parcel.entry.receivers())
+            if len(link.sent) >= limit or room <= 0 or (link.sent and size > room):
                 break
-            room -= len(known.xml)
+            room -= size
             link.sent.append(key)
+        for key in gone:
+            del link.parcels[key]
         return [self._notification(turn, link.parcels[key]) for key in link.sent]
 
     def _notification(self, turn: Turn, parcel: Parcel) -> Notification:

@@ -63,6 +63,7 @@ class Parcel:
 
 @dataclass(slots=True, eq=False)
 class Link:
+    me: str
     other: str
     first_pause_s: float
     longest_pause_s: float
@@ -124,7 +125,7 @@ class Link:
     def _pause_s(self) -> float:
         """Doubles up to a limit; the jitter differs from link to link, so herds disperse."""
         pause = min(self.longest_pause_s, self.first_pause_s * 2.0 ** min(self.failures - 1, 20))
-        jitter = sha256(f"{self.other} {self.failures}".encode()).digest()[0] / 256
+        jitter = sha256(f"{self.me} {self.other} {self.failures}".encode()).digest()[0] / 256
         return pause * (0.5 + 0.5 * jitter)
 
     def deadline(self) -> float:

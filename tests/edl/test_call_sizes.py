@@ -74,3 +74,19 @@ def test_a_user_reads_as_much_as_fits_and_one_event_at_least() -> None:
         read.append([each.event for each in answer.deliveries])
         after = answer.deliveries[-1].number
     assert read == [["e0", "e1"], ["e2"], ["e3"]]
+
+
+def test_large_subtrees_count_too() -> None:
+    names = [f"C{nth:02}" for nth in range(30)]
+    federation = Federation.of("weather", WEATHER, {"P": ("Report",)} | dict.fromkeys(names, ()), 1)
+    world = World(5, federation, replace(TUNING, bytes_per_call=40_000))
+    world.start()
+    for name in names:
+        world.do(name, Subscribe("ann", "Report", id="s1"))
+    world.run_for(3)
+    told = [{"id": f"e{nth}", "class": "Report", "source": "P"} for nth in range(12)]
+    for fields in told:
+        world.ask("P", Publish(EventReader(WEATHER).from_fields(fields)))
+    comes_to_rest_and_holds(world)
+    first = [items for items in notified(world) if len(items[0].entry.receivers()) == 30]
+    assert {len(items) for items in first} == {3}  # of 30 receivers each, about 12,000 bytes

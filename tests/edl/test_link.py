@@ -25,14 +25,14 @@ def test_every_state_can_be_reached_and_left() -> None:
     [(s, h) for s in State for h in Happening if (s, h) not in LINK],
 )
 def test_nothing_else_happens_to_a_link(state: State, happening: Happening) -> None:
-    link = Link("C", FIRST_S, LONGEST_S, state=state)
+    link = Link("P", "C", FIRST_S, LONGEST_S, state=state)
     with pytest.raises(KeyError):
         link.happened(happening)
 
 
 @given(st.lists(st.sampled_from(["answered", "unanswered", "refused"]), max_size=40))
 def test_a_link_rests_longer_and_longer_until_it_is_answered(results: list[str]) -> None:
-    link, now, failures = Link("C", FIRST_S, LONGEST_S), 0.0, 0
+    link, now, failures = Link("P", "C", FIRST_S, LONGEST_S), 0.0, 0
     for result in results:
         assert link.state is State.IDLE
         link.asks(Gossip())
@@ -54,7 +54,7 @@ def test_a_link_rests_longer_and_longer_until_it_is_answered(results: list[str])
 
 
 def test_a_word_from_the_other_shortens_the_rest_and_never_lengthens_it() -> None:
-    link = Link("C", FIRST_S, LONGEST_S)
+    link = Link("P", "C", FIRST_S, LONGEST_S)
     for _ in range(6):
         link.asks(Gossip())
         link.unanswered(0.0)
