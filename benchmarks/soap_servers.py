@@ -1,8 +1,8 @@
 """What QNS's server is compared with: `python -m benchmarks.soap_servers bare|spyne`.
 
-`bare` parses the same envelopes with the same hardened parser and answers a constant: nothing that
-reads SOAP can be faster here. `spyne` is the same contract served by spyne as it comes, with its
-schema validation, on waitress. Each prints its address and runs until it is ended.
+`bare` parses the same envelopes with the same hardened parser and answers a constant. `spyne` is
+the same contract served by spyne as it comes, with its schema validation, on waitress. Each prints
+its address and runs until it is ended.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Peer:
             try:
                 answers.append(self._handlers[type(each)](turn, each))
             except QnsError as error:
-                answers.append(error)
+                answers.append(error.with_traceback(None))  # which would hold the request, too
         return turn, self.finish(turn, answers)
 
     def finish(self, turn: Turn, answers: Outputs) -> Effects:

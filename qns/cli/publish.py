@@ -32,8 +32,9 @@ XML. - is standard input: events are published as they come.
 
 No schema is asked for: the peer knows it. An event that is wrong or that the peer refuses is
 told with its line, and the others are published. If the peer does not answer any more, it is
-told where publishing stopped. Publishing an event again changes nothing, so the same command
-may be given again. Exit status: 0, or 2 if anything was not published.
+told where publishing stopped. Publishing an event again changes nothing as long as the peer
+remembers it (its last 100,000), so the same command may be given again. Exit status: 0, or 2
+if anything was not published.
 """
 _EXAMPLES = (
     "qns publish examples/agencies/events.jsonl --peer http://127.0.0.1:8703/",

@@ -86,9 +86,10 @@ def _deliveries(
     is_away, patience = False, Patience(inf)
     while True:
         try:
-            found = stream.take(0.0 if is_away else _WAIT_S)  # tell at once that it is back
-            if lease is not None and lease.is_due():
+            if lease is not None and lease.is_due:
                 client.renew(stream.id, lifetime_s=LIFETIME_S)
+                lease.was_renewed()
+            found = stream.take(0.0 if is_away else _WAIT_S)  # tell at once that it is back
         except (PeerUnreachable, Busy) as problem:
             if not is_away:
                 _tell(screen, f"{problem.problem}; waiting for it")

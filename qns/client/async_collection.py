@@ -43,7 +43,6 @@ class AsyncCollection:
             stream = await self._stream()
             found = await stream.take(min(NOTICE_S, max(0.0, until - monotonic())))
             if found is not None:
-                await stream.acknowledge()
                 return found
             if monotonic() >= until:
                 return None
@@ -93,8 +92,9 @@ class AsyncCollection:
         if self._own is None:
             made = await self._client.subscribe(self.scope.exactly, lifetime_s=LIFETIME_S)
             self._own = self._client.deliveries(made.id)
-        elif self._lease.is_due():
+        elif self._lease.is_due:
             await self._client.renew(self._own.id, lifetime_s=LIFETIME_S)
+            self._lease.was_renewed()
         return self._own
 
     async def _listen(self, text: str, callback: AsyncCallback, group: str = "") -> str:
@@ -156,5 +156,6 @@ class _Listener:
                 if isawaitable(result):
                     await result
                 self.done = found.number
-            if lease.is_due():
+            if lease.is_due:
                 await self._client.renew(self.id, lifetime_s=LIFETIME_S)
+                lease.was_renewed()

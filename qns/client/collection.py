@@ -65,8 +65,7 @@ class Collection:
             self._check()
             stream = self._stream()
             found = stream.take(min(NOTICE_S, max(0.0, until - monotonic())))
-            if found is not None:
-                stream.acknowledge()
+            if found is not None:  # the peer hears of it with a later one, or never if none comes
                 return found
             if monotonic() >= until:
                 return None
@@ -130,8 +129,9 @@ class Collection:
         if self._own is None:
             made = self._client.subscribe(self.scope.exactly, lifetime_s=LIFETIME_S)
             self._own = self._client.deliveries(made.id)
-        elif self._lease.is_due():
+        elif self._lease.is_due:
             self._client.renew(self._own.id, lifetime_s=LIFETIME_S)
+            self._lease.was_renewed()
         return self._own
 
     def _listen(self, text: str, callback: Callback, group: str = "") -> str:
@@ -192,5 +192,6 @@ class _Listener:
             if found is not None:
                 self._callback(found)
                 self.done = found.number
-            if lease.is_due():
+            if lease.is_due:
                 self._client.renew(self.id, lifetime_s=LIFETIME_S)
+                lease.was_renewed()

@@ -56,8 +56,9 @@ class Lease:
 
     renew_at: float = field(default_factory=lambda: monotonic() + LIFETIME_S / 2)
 
+    @property
     def is_due(self) -> bool:
-        if monotonic() < self.renew_at:
-            return False
+        return monotonic() >= self.renew_at
+
+    def was_renewed(self) -> None:
         self.renew_at = monotonic() + LIFETIME_S / 2
-        return True

@@ -2,17 +2,22 @@
 
 `write_text` makes the bytes that every peer sends. `read_text` knows just these bytes and gives up
 on anything else, however right: `event_xml.read_event` then reads it with the XML parser.
+
+Most events of a class differ in their values only. What is around the values is therefore looked
+at once, and what it means is kept.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
 from math import inf
+from typing import Any, Final, NamedTuple
 
-from qns.cbr.domains import DATETIME, QUALITY, Domain, Key
+from qns.cbr.domains import DATETIME, DECIMAL, QUALITY, STRING, Domain, Key, decimal_key
 from qns.cbr.event import Event
 from qns.d2q.lexical import (
     checked_name,
@@ -29,22 +34,43 @@ _FIRST = "<?xml version='1.0' encoding='UTF-8'?>"
 # Nothing that is escaped, and no control characters.
 _PLAIN = r"[ -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
 _WORD = r"[ !#-%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+"
+_TIME = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?Z"
 _ROOT = re.compile(
+    rf"{re.escape(_FIRST)}\n"
     rf'<event xmlns="urn:qns:d2q:1" id="({_WORD})" class="({_WORD})" source="({_WORD})"'
-    r'(?: published="([1-9][0-9]{3}-[0-9T:.-]{14,21}Z)")?'
-    r'(?: available="([0-9]{1,15}(?:\.[0-9]{1,15})?|INF)")?>'
+    rf'(?: published="({_TIME})")?(?: available="([0-9]{{1,15}}(?:\.[0-9]{{1,15}})?|INF)")?>\n'
 )
+_TOLD = re.compile(rf">({_PLAIN}+)(?=</(?:property|value)>)")
+"""A value; what is between them, the frame, is the same in many events."""
+# In a frame, 0 stands for every value.
 _PROPERTY = re.compile(
-    rf'    <property id="(p[0-9]+)" name="({_WORD})"(?:>({_PLAIN})</property>| absent="true"/>)'
+    rf'    <property id="(p[0-9]+)" name="({_WORD})"(?:>(0)</property>| absent="true"/>)'
 )
 _GRAPH = re.compile(r'  <(quality|previous) dimension="([a-z]+)">')
-_VALUE = re.compile(r'    <value of="(p[0-9]+)">([01](?:\.[0-9]{1,20})?)</value>')
+_VALUE = re.compile(r'    <value of="(p[0-9]+)">0</value>')
+_PLAIN_QUALITY = re.compile(r"[01](?:\.[0-9]{1,20})?")
+_SHORT = re.compile(r"(?=.{1,15}\Z)-?[0-9]+(?:\.[0-9]+)?")
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+MOST_PLANS: Final = 256
+"""Of one class; then the keeping begins anew."""
+_LONGEST_FRAME = 16_384
 _ORDER = {
     (kind, dimension): nth
     for nth, (kind, dimension) in enumerate(
         (kind, dimension) for kind in ("quality", "previous") for dimension in DIMENSIONS
     )
 }
+
+
+Read = Callable[[str], Key]
+
+
+class Plan(NamedTuple):
+    """What the values in one frame tell, in their order."""
+
+    values: tuple[str, ...]
+    previous: tuple[str, ...]
+    readers: tuple[Read, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +80,19 @@ class Form:
     data: dict[str, Domain]
     quality: dict[str, dict[str, str]]
     """Dimension -> property -> the qualified name of that quality."""
+    plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
+    """Of frames that were met."""
+
+    def plan_of(self, frame: tuple[str, ...]) -> Plan | None:
+        """None unless `write_text` writes such a frame, or much like it."""
+        plan = self.plans.get(frame)
+        if plan is None:
+            plan = _Planning(self).plan(">0".join(frame).split("\n"))
+            if plan is not None and sum(map(len, frame)) <= _LONGEST_FRAME:
+                if len(self.plans) >= MOST_PLANS:
+                    self.plans.clear()
+                self.plans[frame] = plan
+        return plan
 
     @property
     def names(self) -> set[str]:
@@ -189,97 +228,113 @@ def _written_seconds(seconds: float) -> str:
 def read_text(data: bytes, schema: Schema) -> Event | None:
     """The event, if these are the very bytes that `write_text` gives, or much like them."""
     try:
-        lines = data.decode().split("\n")
-        root = _ROOT.fullmatch(lines[1]) if lines[0] == _FIRST else None
-        if root is None or lines[-2:] != ["</event>", ""]:
+        text = data.decode()
+        root = _ROOT.match(text)
+        if root is None or root[2] not in schema.properties:
             return None
         id, path, source, published, available = root.groups()
-        form = Form.of(schema, path) if path in schema.properties else None
-        return (
-            None
-            if form is None
-            else _Reading(lines, form).event(
-                checked_name("an event's id", id),
-                path,
-                checked_organisation(source),
-                None if published is None else _read_time(published),
-                float(available or 0),
-            )
+        parts = _TOLD.split(text[root.end() :])
+        plan = Form.of(schema, path).plan_of(tuple(parts[::2]))
+        if plan is None:
+            return None
+        keys: list[Any] = [read(told) for read, told in zip(plan.readers, parts[1::2], strict=True)]
+        return Event(
+            checked_name("an event's id", id),
+            path,
+            checked_organisation(source),
+            dict(zip(plan.values, keys, strict=False)),
+            dict(zip(plan.previous, keys[len(plan.values) :], strict=True)),
+            None if published is None else _datetime(published),
+            float(available or 0),
         )
-    except (QnsError, UnicodeDecodeError, IndexError):
+    except (QnsError, ValueError):
         return None  # told better by who reads it with a parser
 
 
-class _Reading:
-    def __init__(self, lines: list[str], form: Form) -> None:
-        self.lines = lines
+class _Planning:
+    """Reads what stands around the values, line by line."""
+
+    def __init__(self, form: Form) -> None:
         self.form = form
         self.ids: dict[str, str] = {}
         """Id of a node -> the property."""
+        self.values: dict[str, Read] = {}
+        self.previous: dict[str, Read] = {}
 
-    def event(
-        self, id: str, path: str, source: str, published: int | None, available: float
-    ) -> Event | None:
-        values: dict[str, Key] = {}
-        previous: dict[str, int] = {}
-        at = self._read_data(values)
+    def plan(self, lines: list[str]) -> Plan | None:
+        if lines[-2:] != ["</event>", ""]:
+            return None
+        at = self._data(lines)
         last = -1
-        while at is not None and at < len(self.lines) - 2:
-            graph = _GRAPH.fullmatch(self.lines[at])
+        while at is not None and at < len(lines) - 2:
+            graph = _GRAPH.fullmatch(lines[at])
             nth = -1 if graph is None else _ORDER.get((graph[1], graph[2]), -1)
             if graph is None or nth <= last:
                 return None
             last = nth
-            known = values if graph[1] == "quality" else previous
-            at = self._read_graph(at + 1, graph[2], f"  </{graph[1]}>", known)
+            known = self.values if graph[1] == "quality" else self.previous
+            at = self._graph(lines, at + 1, graph[2], f"  </{graph[1]}>", known)
         if at is None:
             return None
-        return Event(id, path, source, values, previous, published, available)
+        readers = (*self.values.values(), *self.previous.values())
+        return Plan(tuple(self.values), tuple(self.previous), readers)
 
-    def _read_data(self, values: dict[str, Key]) -> int | None:
+    def _data(self, lines: list[str]) -> int | None:
         """The line after the data graph."""
-        lines, data, ids = self.lines, self.form.data, self.ids
-        if lines[2] == "  <data/>":
-            return 3
-        if lines[2] != "  <data>":
+        data, ids = self.form.data, self.ids
+        if lines[0] == "  <data/>":
+            return 1
+        if lines[0] != "  <data>":
             return None
-        at = 3
+        at = 1
         while lines[at] != "  </data>":
             node = _PROPERTY.fullmatch(lines[at])
             if node is None:
                 return None
             id, name, text = node.groups()
-            domain = data.get(name)
-            if domain is None or name in values or id != f"p{len(ids) + 1}":
+            if name not in data or name in self.values or id != f"p{len(ids) + 1}":
                 return None
             ids[id] = name
             if text is not None:
-                values[name] = value_key(domain, text)
+                self.values[name] = _reader(data[name])
             at += 1
         return at + 1 if len(set(ids.values())) == len(ids) > 0 else None
 
-    def _read_graph(
-        self, at: int, dimension: str, end: str, known: dict[str, Key] | dict[str, int]
+    def _graph(
+        self, lines: list[str], at: int, dimension: str, end: str, known: dict[str, Read]
     ) -> int | None:
         names = self.form.quality[dimension]
-        while self.lines[at] != end:
-            node = _VALUE.fullmatch(self.lines[at])
+        while lines[at] != end:
+            node = _VALUE.fullmatch(lines[at])
             name = None if node is None else names.get(self.ids.get(node[1], ""))
-            if node is None or name is None or name in known:
+            if name is None or name in known:
                 return None
-            known[name] = _quality(node[2])
+            known[name] = _quality
             at += 1
         return at + 1
 
 
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _reader(domain: Domain) -> Read:
+    if domain is STRING:
+        return STRING.key
+    return _decimal if domain is DECIMAL else partial(value_key, domain)
+
+
+def _decimal(text: str) -> Key:
+    # A double keeps 15 digits, so such a short one need not be looked at as a decimal.
+    return decimal_key(float(text)) if _SHORT.fullmatch(text) else value_key(DECIMAL, text)
+
+
+def _datetime(text: str) -> int:
+    """The key of a dateTime as it is written here; ValueError if there is no such day or hour."""
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+
+
 @lru_cache(maxsize=4096)
-def _quality(text: str) -> int:
-    key = read_value(QUALITY, text)
-    assert isinstance(key, int)
-    return key
-
-
-def _read_time(text: str) -> int:
-    key = value_key(DATETIME, text)
-    assert isinstance(key, int)
-    return key
+def _quality(text: str) -> Key:
+    if not _PLAIN_QUALITY.fullmatch(text):
+        raise ValueError("not as we write it")
+    return read_value(QUALITY, text)

@@ -30,7 +30,8 @@ from qns.d2q.xml import (
 from qns.errors import DuplicateId, LimitExceeded, QnsError, ValueRefused, shorten
 from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
 
-MAX_FEDERATION_BYTES: Final = 16 * 1_048_576
+MAX_FEDERATION_BYTES: Final = 3_000_000
+"""So that a peer can fetch it in one message."""
 MAX_ORGANISATIONS: Final = 10_000
 MAX_NAME_LENGTH: Final = 200
 MAX_ENDPOINT_LENGTH: Final = 2_000

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 _KEYS: Final = ("organisation", "federation", "store", "listen", "history", "log", "tuning")
 _LOG_KEYS: Final = ("level", "format")
 _MAX_BYTES: Final = 1_000_000
+_LARGEST: Final = {"notifications_per_call": 500, "bytes_per_call": 1_000_000}
+"""What others can read, of the port Peer's bounds."""
 _PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 _KINDS: Final = {
     str: ("a text", 'in quotes, such as "{}"'),
@@ -154,6 +156,12 @@ def _number(name: str, value: object, default: float) -> float:
     if isnan(value) or value <= 0:
         raise ValueRefused(
             f"{value} is not more than 0", place=place, remedy=f"the default is {default}"
+        )
+    if value > _LARGEST.get(name, inf):
+        raise ValueRefused(
+            f"{value:,} is too much for one message",
+            place=place,
+            remedy=f"at most {_LARGEST[name]:,}; the default is {default:,}",
         )
     return value
 

@@ -15,14 +15,23 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import inf
-from time import perf_counter, time
+from time import monotonic, perf_counter, time
 from typing import Final
 
 from qns.edl.layer import Send
-from qns.edl.messages import Envelope
-from qns.errors import Busy, QnsError
+from qns.edl.messages import ChangeSub, Envelope, Notify
+from qns.errors import Busy, QnsError, StoreFull
 from qns.gateway import Gateway
-from qns.inputs import Answered, Effects, Input, Output
+from qns.iil.requests import (
+    AcknowledgeDeliveries,
+    ListSubscriptions,
+    Pause,
+    Read,
+    Renew,
+    Resume,
+    Unsubscribe,
+)
+from qns.inputs import Answered, Effects, Input, Output, Received
 from qns.peer import Peer
 from qns.runtime.logs import tell, tell_exception
 from qns.turn import Record
@@ -35,6 +44,12 @@ _LONGEST_PAUSE_S: Final = 30.0
 _LONGEST_SLEEP_S: Final = 60.0
 """The peer's times are of a clock that may be set: the wake-up is looked at again after this."""
 _SHORTEST_SLEEP_S: Final = 0.001
+
+_SMALL: Final = (
+    *(AcknowledgeDeliveries, Read, ListSubscriptions, Unsubscribe, Renew, Pause, Resume),
+    Answered,
+)
+"""What frees room on the disk, or needs next to none."""
 
 Open = Callable[[float], Gateway]
 """A gateway on the store, opened afresh at this time; called in the commit thread."""
@@ -71,12 +86,19 @@ class Driver:
     """Before the store is opened again after a failure; doubles while it fails."""
     trouble: Trouble | None = None
     commit_failures: int = 0
+    refused_document: str = ""
+    """Why the document of the configuration is not in force."""
     last_failure: Trouble | None = None
     is_stopping: bool = False
     _gateway: Gateway | None = None
     _life: int = 0
     """Counts gateways: the answer to a request of an earlier one is nobody's."""
     _now: float = 0.0
+    _passed: float = inf
+    """The monotonic clock at that time."""
+    _full_until: float = 0.0
+    _full_pause_s: float = 0.0
+    """For how long nothing is taken in that needs room on the disk."""
     _queue: deque[_Waiting] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _timer: asyncio.TimerHandle | None = None
@@ -107,8 +129,10 @@ class Driver:
         return sum(map(len, self._waiters.values()))
 
     def now(self) -> float:
-        """The time of day, kept from going backwards."""
-        self._now = max(self._now, time())
+        """The time of day; if the clock is set back, it goes on from where it was."""
+        passed = monotonic()
+        self._now = max(self._now + max(0.0, passed - self._passed), time())
+        self._passed = passed
         return self._now
 
     # --- from outside -----------------------------------------------------------------------------
@@ -121,7 +145,7 @@ class Driver:
     def submit(self, input: Input) -> asyncio.Future[Output]:
         """The answer, once all that it tells is on the disk; Busy at once if too many wait."""
         answer: asyncio.Future[Output] = asyncio.get_running_loop().create_future()
-        refusal = self._refusal()
+        refusal = self._refusal() or self._no_room_for(input)
         if refusal is not None:
             answer.set_result(refusal)
         else:
@@ -163,6 +187,12 @@ class Driver:
             )
         return None
 
+    def _no_room_for(self, input: Input) -> Busy | None:
+        """While the disk is full only what frees room, or needs none, is taken in."""
+        if self._full_until <= monotonic() or not _needs_room(input):
+            return None
+        return StoreFull("no room left on the disk of this peer", remedy="try again later")
+
     def _put(self, waiting: _Waiting) -> None:
         self._queue.append(waiting)
         self._wake.set()
@@ -192,6 +222,8 @@ class Driver:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._thread, gateway.store.commit, begun.transaction)
             self.committed(perf_counter() - started)
+            if self._full_pause_s and any(_needs_room(each.input) for each in batch):
+                self._full_pause_s = 0.0
         gateway.committed()
         effects = begun.effects
         for waiting, output in zip(batch, effects.answers, strict=True):
@@ -244,11 +276,19 @@ class Driver:
                 "the store was put back from an older copy",
                 epoch=self.peer.identity.epoch,
             )
+        for answer in self._gateway.first.answers:
+            if isinstance(answer, QnsError):
+                self.refused_document = str(answer)
+                tell(
+                    logging.WARNING,
+                    "the federation document is not put in force",
+                    reason=str(answer),
+                )
         self._let_out(self._gateway.first, now)
 
     async def _failed(self, batch: list[_Waiting], error: Exception) -> None:
         """Everybody in the turn hears why; then the peer is opened again from the disk."""
-        reason = str(error) if isinstance(error, QnsError) else "an unexpected error (see the log)"
+        reason = error.problem if isinstance(error, QnsError) else "an unexpected error"
         self.commit_failures += 1
         self.trouble = self.last_failure = Trouble(reason, self.now())
         self._life += 1
@@ -257,6 +297,9 @@ class Driver:
         for each in batch:
             _fail(each, error)
         pause = self.pause_s
+        if isinstance(error, StoreFull):  # not again and again for each who publishes meanwhile
+            self._full_pause_s = min(max(2 * self._full_pause_s, pause), _LONGEST_PAUSE_S)
+            self._full_until = monotonic() + self._full_pause_s
         while not self.is_stopping:
             refusal = self._refusal()
             while self._queue:
@@ -317,6 +360,12 @@ class Waiter:
             return False
         self._news.clear()
         return True
+
+
+def _needs_room(input: Input) -> bool:
+    if isinstance(input, Received):
+        return isinstance(input.envelope.body, Notify | ChangeSub)
+    return not isinstance(input, _SMALL)
 
 
 def _resolve(waiting: _Waiting, output: Output) -> None:

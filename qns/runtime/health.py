@@ -75,6 +75,8 @@ class Health:
             reasons.append(f"a turn could not be stored {ago:.0f} s ago: {last.reason}")
         if driver.waiting >= driver.most_waiting:
             reasons.append(f"{driver.waiting:,} requests are waiting: more are refused")
+        if driver.refused_document:
+            reasons.append(f"the configured document is not in force: {driver.refused_document}")
         if driver.gateway.restored:
             reasons.append(
                 "the store was put back from an older copy: events may have been declared lost"

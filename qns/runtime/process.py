@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import secrets
 import signal
 import socket
@@ -50,6 +51,7 @@ _STOPS: Final = (signal.SIGTERM, signal.SIGINT)
 
 def run(configuration: Configuration) -> None:
     """Serves until the process is asked to stop."""
+    os.umask(0o077)  # the store holds personal data
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:
         runner.run(serve(configuration))
 
@@ -150,6 +152,8 @@ class Stores:
 
     def open(self, now: float) -> Gateway:
         configuration = self.configuration
+        if self._store is not None:
+            gc.unfreeze()  # what the peer before was made of can be freed now
         self.close()
         self._store = SqliteStore(configuration.store)
         return Gateway.open(

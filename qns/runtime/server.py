@@ -11,15 +11,19 @@ import json
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from time import perf_counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from email.utils import formatdate
+from functools import lru_cache
+from time import perf_counter, time
 from typing import Final, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
+from aiohttp.http import SERVER_SOFTWARE
 from aiohttp.http_exceptions import HttpProcessingError
 
-from qns.edl.messages import Envelope, Fault
-from qns.errors import Busy, QnsError, StoreFailed
+from qns.edl.messages import Done, Envelope, Fault, SendAll
+from qns.errors import Busy, NotAllowed, QnsError, StoreFailed, shorten
 from qns.iil.requests import Deliveries, Read
 from qns.inputs import Output, Received
 from qns.runtime.driver import Driver
@@ -29,10 +33,13 @@ from qns.runtime.metrics import Metrics
 from qns.runtime.traffic import RECEIVED, Traffic
 from qns.soap.endpoint import Call, Endpoint, HttpReply, SoapRefusal
 from qns.soap.hardening import LOCAL, PEER
+from qns.soap.parts import Assembly, PartedChange, ViewPart
 from qns.soap.shapes import Port
 
 BODY_WITHIN_S: Final = 15.0
 MOST_CONNECTIONS: Final = 2_000
+MOST_PULLS: Final = 1_000
+"""That wait for deliveries at a time; more are answered at once."""
 KEPT_S: Final = 75.0
 """More than clients keep an idle connection; a new one has as long for its first request."""
 LINGER_S: Final = 2.0
@@ -58,7 +65,9 @@ class Server:
     metrics: Metrics
     traffic: Traffic
     most_connections: int = MOST_CONNECTIONS
+    most_pulls: int = MOST_PULLS
     body_within_s: float = BODY_WITHIN_S
+    parts: Assembly = field(default_factory=Assembly)
     _server: web.Server | None = None
     _listener: asyncio.Server | None = None
     _wsdl: tuple[Endpoint, bytes] | None = field(default=None)
@@ -71,6 +80,7 @@ class Server:
         _QUIET.setLevel(logging.CRITICAL)
         self._server = web.Server(
             self._handle,
+            handler_cancellation=True,  # who hangs up waits no longer
             auto_decompress=False,
             keepalive_timeout=KEPT_S,
             lingering_time=LINGER_S,
@@ -133,7 +143,7 @@ class Server:
 
     # --- SOAP -------------------------------------------------------------------------------------
 
-    async def _post(self, port: Port, request: web.BaseRequest) -> web.Response:
+    async def _post(self, port: Port, request: web.BaseRequest) -> web.StreamResponse:
         started = perf_counter()
         endpoint = self.endpoint()
         call, body, outcome, problem = None, b"", "failure", ""
@@ -156,10 +166,10 @@ class Server:
         operation = call.operation if call is not None else "unreadable"
         self.traffic.count(port.value, operation, RECEIVED, outcome, len(body), len(reply.body))
         if outcome == "refused":
-            tell(logging.WARNING, "a request was refused", port=port.value, reason=problem)
+            tell(logging.WARNING, "a request was refused", port=port.value, operation=operation)
         if LOG.isEnabledFor(logging.DEBUG):
             self._log(call, operation, outcome, problem, started)
-        return _response(reply)
+        return await _answered(request, reply)
 
     async def _body(self, request: web.BaseRequest, most: int) -> bytes:
         """All of it; of one that is too long only so much that the endpoint refuses it."""
@@ -168,6 +178,8 @@ class Server:
             request.writer.output_size = 0  # the answer itself begins after this
         pieces, size = [], 0
         try:
+            if request.content.is_eof():  # it came with its head, as most do
+                return request.content.read_nowait()
             async with asyncio.timeout(self.body_within_s):
                 while size <= most and (piece := await request.content.readany()):
                     pieces.append(piece)
@@ -179,6 +191,8 @@ class Server:
         return b"".join(pieces)
 
     async def _output(self, call: Call) -> Output:
+        if isinstance(call.input, Received):
+            return await self._answer(call.input.envelope)
         if not call.wait_s or not isinstance(call.input, Read):
             return await self.driver.submit(call.input)
         loop = asyncio.get_running_loop()
@@ -189,8 +203,31 @@ class Server:
                 if not isinstance(output, Deliveries) or output.deliveries:
                     return output
                 left = deadline - loop.time()
-                if left <= 0 or self._is_closing or not await news.wait(left):
+                if left <= 0 or self._is_closing or self.driver.pulls > self.most_pulls:
                     return output
+                if not await news.wait(left):
+                    return output
+
+    async def _answer(self, envelope: Envelope) -> Output:
+        """A request of another peer; the parts of a large one wait here for the rest."""
+        body: object = envelope.body
+        if not isinstance(body, ViewPart | PartedChange):
+            return await self.driver.submit(Received(envelope))
+        peer, sender = self.driver.peer, envelope.sender
+        if sender not in peer.federation:
+            return NotAllowed(f"{shorten(sender)} is not a member of the federation")
+        reply: Done | SendAll = Done()
+        try:
+            if isinstance(body, ViewPart):
+                self.parts.keep(sender, body)
+            else:
+                change = self.parts.whole(sender, body)
+                if change is not None:
+                    return await self.driver.submit(Received(replace(envelope, body=change)))
+                reply = SendAll()
+        except Busy as problem:
+            return problem
+        return Envelope(peer.me, peer.federation.version, (), reply)
 
     @property
     def _is_closing(self) -> bool:
@@ -240,10 +277,42 @@ def _outcome(output: Output) -> str:
     return "fault" if isinstance(output, Envelope) and isinstance(output.body, Fault) else "ok"
 
 
-def _response(reply: HttpReply) -> web.Response:
-    return web.Response(
-        status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type}
+class _Written(web.StreamResponse):
+    """What aiohttp is given when the answer is on its way already."""
+
+    @property
+    def keep_alive(self) -> bool:
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        pass
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        pass
+
+
+_WRITTEN: Final = _Written()
+
+
+async def _answered(request: web.BaseRequest, reply: HttpReply) -> web.StreamResponse:
+    if reply.status != 200 or request.version != HttpVersion11 or not request.keep_alive:
+        return web.Response(
+            status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type}
+        )
+    # The same as aiohttp makes of a Response, without a dictionary of headers for each.
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: {reply.content_type}\r\n"
+        f"Content-Length: {len(reply.body)}\r\nDate: {_date(int(time()))}\r\n"
+        f"Server: {SERVER_SOFTWARE}\r\n\r\n"
     )
+    with suppress(ConnectionError):  # nobody is there any longer
+        await request.writer.write(head.encode() + reply.body)
+    return _WRITTEN
+
+
+@lru_cache(maxsize=1)
+def _date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)
 
 
 def _text(status: int, words: str, **headers: str) -> web.Response:

@@ -22,6 +22,7 @@ from qns.runtime.addresses import checked_endpoint, peer_url
 from qns.runtime.logs import LOG, tell
 from qns.runtime.traffic import SENT, Traffic
 from qns.soap.hardening import PEER
+from qns.soap.parts import in_parts
 from qns.soap.peer_client import read_reply, write_call
 from qns.soap.shapes import Port
 
@@ -29,7 +30,6 @@ CONNECT_WITHIN_S: Final = 5.0
 ANSWER_WITHIN_S: Final = 15.0
 KEPT_S: Final = 30.0
 """Less than servers keep an idle connection, so that none is closed under a request."""
-"""A federation document in base64 is the largest reply there is."""
 
 _CALLED: Final = "urn:uuid:"
 
@@ -62,11 +62,20 @@ class Transport:
         await self._session.close()
 
     async def exchange(self, send: Send) -> Envelope | None:
+        """The answer to a request, or None; a large one goes in parts."""
         url = self._url(send.to)
         if url is None:
             return None
+        answer: Envelope | None = None
+        for envelope in in_parts(send.envelope):
+            answer = await self._call(send.to, url, envelope)
+            if answer is None or isinstance(answer.body, Fault):
+                break
+        return answer
+
+    async def _call(self, to: str, url: str, envelope: Envelope) -> Envelope | None:
         message_id = f"{_CALLED}{uuid4()}"
-        body, action = write_call(send.envelope, message_id)
+        body, action = write_call(envelope, message_id)
         started = perf_counter()
         answer, outcome, size = None, "unanswered", 0
         try:
@@ -75,12 +84,15 @@ class Transport:
             ) as response:
                 content = await _content(response)
                 size = len(content)
-                answer = read_reply(send.envelope, response.status, content)
+                answer = read_reply(envelope, response.status, content)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             outcome = _told(error)
         else:
             outcome = _outcome(answer)
-        operation = action.rpartition("/")[2].strip('"') or type(send.envelope.body).__name__
+            if answer is not None and answer.sender != to:
+                self._complain(url, f"{answer.sender} answers there", to)
+                answer, outcome = None, "unusable"
+        operation = action.strip('"')
         self._traffic.count(Port.PEER.value, operation, SENT, outcome, size, len(body))
         if LOG.isEnabledFor(logging.DEBUG):
             tell(
@@ -88,7 +100,7 @@ class Transport:
                 "called",
                 operation=operation,
                 message_id=message_id,
-                to=send.to,
+                to=to,
                 outcome=outcome,
                 ms=round((perf_counter() - started) * 1000, 3),
             )
@@ -101,10 +113,14 @@ class Transport:
         try:
             return peer_url(checked_endpoint(endpoint))
         except QnsError as error:
-            if endpoint not in self._refused:
-                self._refused.add(endpoint)
-                tell(logging.WARNING, "a peer is not called", to=name, reason=str(error))
+            self._complain(endpoint, str(error), name)
             return None
+
+    def _complain(self, endpoint: str, reason: str, name: str) -> None:
+        """Once."""
+        if endpoint not in self._refused:
+            self._refused.add(endpoint)
+            tell(logging.WARNING, "a peer is not called", to=name, reason=reason)
 
 
 def _headers(action: str) -> dict[str, str]:

@@ -1,20 +1,22 @@
 """Endpoint: HTTP bodies to inputs of a peer, and outputs of a peer to HTTP bodies. No sockets.
 
-Ordinary envelopes are read by the codec; spyne reads what is out of the ordinary. Both ask the
-same schema first, and both give the same objects.
+What is written as we write it is read as plain text, other ordinary envelopes by the codec; spyne
+reads what is out of the ordinary. The latter two ask the same schema first; all give the same
+objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from lxml import etree
 
 from qns.d2q.schema import Schema
 from qns.edl.messages import Envelope, Fault
-from qns.errors import DocumentError, NotAllowed, QnsError, shorten
+from qns.errors import DocumentError, NotAllowed, QnsError, StoreFailed, StoreFull, shorten
 from qns.iil.requests import Answer, Publish, Request
 from qns.inputs import Received
 from qns.soap.codec import Element
@@ -29,12 +31,14 @@ from qns.soap.envelope import (
 )
 from qns.soap.hardening import LOCAL, PEER, parse_hostile
 from qns.soap.operations import BUSY, BY_TAG, EXCHANGES, REFUSED, Exchange, FaultDetail, fault_of
+from qns.soap.plain import read_plain
 from qns.soap.shapes import Port
 from qns.soap.shapes_local import LocalCall
 from qns.soap.shapes_peer import Origin
 from qns.soap.typed_event import TypedPublish, to_event
 from qns.soap.validation import validate
 
+_REQUESTS: Final = {exchange.name: exchange.request for exchange in EXCHANGES.values()}
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
 _CODES: Final[dict[type[QnsError], str]] = {
     NotUnderstood: "MustUnderstand",
@@ -80,10 +84,16 @@ class Endpoint:
         message_id = ""
         try:
             action = _check_headers(headers)
-            root = parse_hostile(body, PEER if port is Port.PEER else LOCAL)
+            bounds = PEER if port is Port.PEER else LOCAL
+            plain = read_plain(body, bounds, _REQUESTS)
+            if plain is not None:
+                message_id = plain.message_id
+                exchange = _exchange(plain.message.tag, port, action)
+                return self._call(exchange, plain.value, message_id)
+            root = parse_hostile(body, bounds)
             message_id = message_id_of(root)
             opened = open_envelope(root)
-            exchange = _exchange(opened.content, port, action)
+            exchange = _exchange(opened.content.tag, port, action)
             if opened.is_ordinary and not _HAS_ATTRIBUTES(opened.content):
                 message = read_ordinary(opened.content, exchange)
             else:
@@ -131,7 +141,13 @@ def read_ordinary(content: Element, exchange: Exchange) -> Any:
 def _check_headers(headers: Mapping[str, str]) -> str:
     """The SOAPAction; DocumentError for what is not SOAP 1.1 in plain UTF-8."""
     told = {name.lower(): value for name, value in headers.items()}
-    kind, *parameters = (part.strip() for part in told.get("content-type", "").split(";"))
+    _check_form(told.get("content-type", ""), told.get("content-encoding", "identity"))
+    return told.get("soapaction", "").strip().strip('"')
+
+
+@lru_cache(maxsize=64)  # most senders say the same
+def _check_form(content_type: str, encoding: str) -> None:
+    kind, *parameters = (part.strip() for part in content_type.split(";"))
     if kind.lower() != "text/xml":
         raise DocumentError(
             f"the content type {shorten(kind)}", remedy="SOAP 1.1 is sent as text/xml"
@@ -140,23 +156,20 @@ def _check_headers(headers: Mapping[str, str]) -> str:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset" and value.strip(" \"'").lower() not in _CHARSETS:
             raise DocumentError(f"the charset {shorten(value)}", remedy="send UTF-8")
-    encoding = told.get("content-encoding", "identity").strip().lower()
+    encoding = encoding.strip().lower()
     if encoding not in ("", "identity"):
         raise DocumentError(f"the content encoding {shorten(encoding)}", remedy="send it plain")
-    return told.get("soapaction", "").strip().strip('"')
 
 
 _CHARSETS: Final = frozenset(("utf-8", "utf8", "us-ascii", "ascii"))
 
 
-def _exchange(content: Element, port: Port, action: str) -> Exchange:
+def _exchange(tag: str, port: Port, action: str) -> Exchange:
     """The operation that the element names."""
-    exchange = BY_TAG.get(content.tag)
+    exchange = BY_TAG.get(tag)
     if exchange is None:
         known = [each.name for each in EXCHANGES.values() if each.port is port]
-        raise DocumentError(
-            f"{shorten(content.tag)} is no operation", remedy=f"known: {', '.join(known)}"
-        )
+        raise DocumentError(f"{shorten(tag)} is no operation", remedy=f"known: {', '.join(known)}")
     if exchange.port is not port:
         raise NotAllowed(
             f"{exchange.name} is no operation of the port {port.value}",
@@ -171,7 +184,8 @@ def _exchange(content: Element, port: Port, action: str) -> Exchange:
 
 
 def _refusal(problem: QnsError, message_id: str, code: str = "") -> HttpReply:
-    detail = FaultDetail(problem.problem, problem.place, problem.remedy)
+    place = "" if isinstance(problem, StoreFailed | StoreFull) else problem.place  # a file of ours
+    detail = FaultDetail(problem.problem, place, problem.remedy)
     body = write_fault(fault_of(problem), detail, relates_to=message_id, code=code)
     return HttpReply(500, body)
 

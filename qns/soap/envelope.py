@@ -21,8 +21,9 @@ _MESSAGE_IDS = frozenset(f"{{{namespace}}}MessageID" for namespace in _ADDRESSIN
 _UNDERSTOOD = tuple(f"{{{namespace}}}" for namespace in _ADDRESSING)
 MAX_MESSAGE_ID: Final = 1_000
 
-_START = f'<soap:Envelope xmlns:soap="{SOAP}">'
-_BODY_START, _END = "<soap:Body>", "</soap:Body></soap:Envelope>"
+START: Final = f'<soap:Envelope xmlns:soap="{SOAP}">'
+BODY_START: Final = "<soap:Body>"
+END: Final = "</soap:Body></soap:Envelope>"
 
 
 class NotUnderstood(QnsError):
@@ -132,7 +133,7 @@ def write_envelope(content: str, *, message_id: str = "", relates_to: str = "") 
             f'<soap:Header><wsa:{name} xmlns:wsa="{ADDRESSING}">{text_content(value)}'
             f"</wsa:{name}></soap:Header>"
         )
-    return f"{_START}{header}{_BODY_START}{content}{_END}".encode()
+    return f"{START}{header}{BODY_START}{content}{END}".encode()
 
 
 def write_fault(

@@ -22,12 +22,16 @@ from qns.errors import QnsError
 from qns.soap.codec import Element
 from qns.soap.envelope import FAULT, open_envelope, read_fault, write_envelope
 from qns.soap.hardening import PEER, parse_hostile
-from qns.soap.operations import BUSY, EXCHANGES, FAULTS, Exchange, FaultDetail
+from qns.soap.operations import BUSY, EXCHANGES, FAULTS, Exchange, FaultDetail, Message
+from qns.soap.parts import PartedChange, ViewPart
+from qns.soap.plain import read_plain
 from qns.soap.validation import validate
 
 _OPERATIONS: Final[dict[type, Exchange]] = {
     Notify: EXCHANGES["notify"],
     ChangeSub: EXCHANGES["changeSub"],
+    PartedChange: EXCHANGES["changeSub"],
+    ViewPart: EXCHANGES["viewPart"],
     Hello: EXCHANGES["hello"],
     Pull: EXCHANGES["pullGap"],
     Acknowledge: EXCHANGES["acknowledgeStream"],
@@ -45,19 +49,25 @@ def write_call(envelope: Envelope, message_id: str = "") -> tuple[bytes, str]:
 
 def read_reply(sent: Envelope, status: int, body: bytes) -> Envelope | None:
     """The answer to what was sent; None if it is none that can be used."""
+    reply = _OPERATIONS[type(sent.body)].reply
+    plain = read_plain(body, PEER, {reply.name: reply}) if status == 200 else None
     try:
-        content = open_envelope(parse_hostile(body, PEER)).content
-        if content.tag == FAULT:
-            return _read_fault(content)
-        reply = _OPERATIONS[type(sent.body)].reply
-        if status != 200 or content.tag != reply.tag:
-            return None
-        validate(content)
-        envelope: Envelope = reply.read(content)
+        envelope = _read(reply, status, body) if plain is None else plain.value
     except QnsError:
         return None
-    if isinstance(sent.body, Notify) and isinstance(envelope.body, Notified):
+    if isinstance(sent.body, Notify) and envelope and isinstance(envelope.body, Notified):
         return _in_order_sent(sent.body.items, envelope, envelope.body)
+    return envelope
+
+
+def _read(reply: Message, status: int, body: bytes) -> Envelope | None:
+    content = open_envelope(parse_hostile(body, PEER)).content
+    if content.tag == FAULT:
+        return _read_fault(content)
+    if status != 200 or content.tag != reply.tag:
+        return None
+    validate(content)
+    envelope: Envelope = reply.read(content)
     return envelope
 
 

@@ -32,6 +32,7 @@ from qns.edl.messages import (
     SubChanged,
 )
 from qns.errors import DocumentError
+from qns.soap.parts import PartedChange, ViewPart
 from qns.soap.shapes import (
     Field,
     Itself,
@@ -182,7 +183,7 @@ def _peer(
     name: str,
     documentation: str,
     request: tuple[Field, ...],
-    make: Callable[..., Request],
+    make: Callable[..., Request | ViewPart | PartedChange],
     take: Callable[[Any], tuple[Any, ...]],
     reply: tuple[Field, ...],
     make_reply: Callable[..., Reply],
@@ -201,7 +202,7 @@ def _enveloped(
     name: str,
     documentation: str,
     body: tuple[Field, ...],
-    make: Callable[..., Request | Reply],
+    make: Callable[..., Any],
     take: Callable[[Any], tuple[Any, ...]],
 ) -> Shape:
     def made(origin: Origin, *values: Any) -> Envelope:
@@ -229,6 +230,20 @@ def _pulled(
     fences: tuple[Fence, ...],
 ) -> Pulled:
     return Pulled((*notifications, *skips), epoch, fences)
+
+
+_CHANGE = attributes("joined", "own", "epoch", "base", "version", "added", "removed", "digest")
+
+
+def _change_made(*values: Any) -> ChangeSub | PartedChange:
+    *change, parts = values
+    return PartedChange(ChangeSub(*change), parts) if parts else ChangeSub(*change)
+
+
+def _change_taken(body: ChangeSub | PartedChange) -> tuple[Any, ...]:
+    if isinstance(body, PartedChange):
+        return (*_CHANGE(body.change), body.parts)
+    return (*_CHANGE(body), 0)
 
 
 def _change(changed: SubChanged | None, send_all: bool) -> SubChanged | SendAll:
@@ -273,15 +288,34 @@ OPERATIONS: Final = (
             many("added", Leaf.TEXT, "An element that comes in: a subscription as D2Q XML."),
             many("removed", Leaf.TEXT, "An element that goes: a subscription as D2Q XML."),
             once("digest", Leaf.TEXT, "The digest of the whole view after the change."),
+            perhaps("parts", Leaf.NUMBER, "How many parts came before, in viewPart.", 0),
         ),
-        ChangeSub,
-        attributes("joined", "own", "epoch", "base", "version", "added", "removed", "digest"),
+        _change_made,
+        _change_taken,
         (
             perhaps("changed", CHANGED, "The view is in force."),
             once("sendAll", Leaf.FLAG, "The change does not fit: tell everything anew."),
         ),
         _change,
         lambda body: (None, True) if isinstance(body, SendAll) else (body, False),
+    ),
+    _peer(
+        "viewPart",
+        "Brings a part of a change that is too large for one changeSub. It is only kept: the "
+        "changeSub of the same epoch, version and digest makes it count.",
+        (
+            once("epoch", Leaf.NUMBER, "The consumer's epoch."),
+            once("version", Leaf.NUMBER, "The version that comes of the change."),
+            once("digest", Leaf.TEXT, "The digest of the whole view after the change."),
+            once("part", Leaf.NUMBER, "Which part it is; the first is 0."),
+            many("added", Leaf.TEXT, "An element that comes in: a subscription as D2Q XML."),
+            many("removed", Leaf.TEXT, "An element that goes: a subscription as D2Q XML."),
+        ),
+        ViewPart,
+        attributes("epoch", "version", "digest", "part", "added", "removed"),
+        (),
+        Done,
+        _nothing,
     ),
     _peer(
         "hello",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qns.cbr.domains import Key
 from qns.cbr.event import Event
-from qns.d2q.event_text import read_text
+from qns.d2q.event_text import MOST_PLANS, Form, read_text
 from qns.d2q.event_xml import read_event, read_tree, write_event
+from qns.d2q.lexical import write_number
 from qns.d2q.schema import Schema
 from qns.d2q.shipped import WEATHER
 from qns.errors import QnsError
@@ -106,3 +109,45 @@ def test_each_small_change_is_taken_or_refused_by_both_ways_alike() -> None:
 
 def test_bytes_that_are_not_utf8_are_left_to_the_parser() -> None:
     assert isinstance(told(write_event(WIND, WEATHER).replace(b"north", b"n\xffrth")), str)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *("2023-11-14T22:13:20Z", "2023-11-14T22:13:20.000001Z", "1000-01-01T00:00:00Z"),
+        *("2023-02-29T22:13:20Z", "2023-13-14T22:13:20Z", "2023-11-14T24:00:00Z"),
+        *("2023-11-14T23:59:60Z", "2023-11-14T22:13:20.5Z", "9999-12-31T23:59:59.999999Z"),
+        *("0999-12-31T00:00:00Z", "2023-11-14T22:13:20+01:00", "2023-11-14 22:13:20Z", "٢٠٢٣"),
+    ],
+)
+def test_a_time_is_read_by_both_ways_alike(time: str) -> None:
+    text = write_event(WIND, WEATHER).decode()
+    assert "2023-11-14T22:13:20Z" in text
+    told(text.replace("2023-11-14T22:13:20Z", time).encode())
+
+
+@given(
+    st.one_of(
+        st.decimals(allow_nan=False, allow_infinity=False).map(str),
+        st.floats(allow_nan=False, allow_infinity=False).map(write_number),
+        st.from_regex(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", fullmatch=True),
+        st.text("0123456789.-+eE ", max_size=18),
+    )
+)
+def test_a_number_is_read_by_both_ways_alike(number: str) -> None:
+    before, name, after = write_event(WIND, WEATHER).decode().partition('"Report/Wind.Speed">')
+    told(f"{before}{name}{number}{after[after.index('<') :]}".encode())
+
+
+def test_only_so_many_frames_are_kept() -> None:
+    form = Form.of(WEATHER, "Report/Wind")
+    qualities = sorted(form.qualities)
+    data: dict[str, Key] = {"Report/Wind.Speed": 30, "Report/Wind.Direction": 5}
+    for number in range(1, 2**9):
+        told_ones = [name for nth, name in enumerate(qualities) if number >> nth & 1]
+        quality = dict.fromkeys(told_ones, 500_000_000_000_000)
+        previous = {qualities[0]: 0} if number >> len(qualities) else {}
+        event = Event("e1", "Report/Wind", "Met01", {**data, **quality}, previous)
+        assert read_text(write_event(event, WEATHER), WEATHER) == event
+        assert len(form.plans) <= MOST_PLANS
+    assert MOST_PLANS < 2**9

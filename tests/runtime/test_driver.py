@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -17,7 +18,15 @@ from qns.edl.messages import Envelope, Hello
 from qns.errors import Busy, NameNotKnown, StoreFull
 from qns.federation.document_xml import write_federation
 from qns.gateway import Gateway
-from qns.iil.requests import Deliveries, Published, Read, Subscribe, Subscribed
+from qns.iil.requests import (
+    Deliveries,
+    ListSubscriptions,
+    Published,
+    Read,
+    Subscribe,
+    Subscribed,
+    Subscriptions,
+)
 from qns.inputs import Input, Output
 from qns.recovery import Settings
 from qns.runtime.driver import MOST_PER_TURN, Driver
@@ -300,4 +309,35 @@ def test_the_clock_never_goes_backwards(tmp_path: Path, monkeypatch: pytest.Monk
     times = iter([100.0, 90.0, 110.0])
     monkeypatch.setattr("qns.runtime.driver.time", lambda: next(times))
     stage = Stage(tmp_path)
-    assert [stage.driver.now() for _ in range(3)] == [100.0, 100.0, 110.0]
+    first, second, third = (stage.driver.now() for _ in range(3))
+    assert first == 100.0
+    assert 100.0 <= second < 110.0
+    assert third == 110.0
+
+
+def test_while_the_disk_is_full_readers_go_on_and_the_store_is_opened_less_and_less(
+    tmp_path: Path,
+) -> None:
+    async def play() -> None:
+        stage = Stage(tmp_path)
+        driver = stage.driver
+        driver.pause_s = 0.2
+        await driver.start()
+        for nth in range(3):
+            assert stage.store is not None
+            stage.store.fail_next_commit()
+            assert isinstance(await driver.submit(change(f"e{nth}")), StoreFull)
+            while driver.trouble is not None:
+                await asyncio.sleep(0.01)
+            opened = stage.opened
+            refused = [await driver.submit(change(f"e{nth}")) for _ in range(5 if nth else 0)]
+            assert all(isinstance(each, StoreFull) for each in refused)
+            assert isinstance(await driver.submit(ListSubscriptions("ann")), Subscriptions)
+            assert stage.opened == opened
+            while driver._full_until > monotonic():
+                await asyncio.sleep(0.01)
+        assert isinstance(await driver.submit(change("e9")), Published)
+        assert stage.opened == 4
+        await driver.stop()
+
+    asyncio.run(play())

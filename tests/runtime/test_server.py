@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +57,19 @@ async def answer_to(address: Address, sent: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(sent)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(
-            int(line.split(b":")[1])
-            for line in head.lower().splitlines()
-            if line.startswith(b"content-length")
-        )
-        return head + await reader.readexactly(length)
+        return await one_answer(reader)
     finally:
         writer.close()
+
+
+async def one_answer(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next(
+        int(line.split(b":")[1])
+        for line in head.lower().splitlines()
+        if line.startswith(b"content-length")
+    )
+    return head + await reader.readexactly(length)
 
 
 def request_bytes(request: Request) -> bytes:
@@ -163,3 +168,64 @@ def test_a_store_that_fails_is_told_to_the_caller_and_to_whoever_watches(tmp_pat
             assert b"could not be stored" in health
 
     run(story())
+
+
+def test_an_answer_has_the_headers_that_aiohttp_gives_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path) as (_, address):
+            kept = await answer_to(address, LIST)
+            closed = await answer_to(address, with_header(LIST, b"Connection: close"))
+            old = await answer_to(address, LIST.replace(b"HTTP/1.1", b"HTTP/1.0"))
+            assert headers_of(closed) == headers_of(kept) | {b"connection": b"close"}
+            assert headers_of(old) == headers_of(kept)
+            assert old.startswith(b"HTTP/1.0 200 OK\r\n")
+            assert kept.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert parsedate_to_datetime(date_of(kept)) >= parsedate_to_datetime(date_of(closed))
+
+    run(story())
+
+
+def test_a_body_is_the_same_request_in_one_piece_or_in_many(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with serving(tmp_path) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(LIST + LIST)  # the second waits for its turn
+            answers = [await one_answer(reader) for _ in range(2)]
+            for piece in (LIST[:40], LIST[40:-50], LIST[-50:]):
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+            answers.append(await one_answer(reader))
+            assert len({answer.partition(b"\r\n\r\n")[2] for answer in answers}) == 1
+            writer.close()
+
+    run(story())
+
+
+def test_who_hangs_up_before_the_answer_hurts_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with serving(tmp_path) as (_, address):
+            for _ in range(20):
+                _, writer = await asyncio.open_connection(*address)
+                writer.write(LIST)
+                writer.transport.abort()
+            assert (await answer_to(address, LIST)).startswith(b"HTTP/1.1 200")
+
+    run(story())
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def with_header(request: bytes, line: bytes) -> bytes:
+    return request.replace(b"\r\n\r\n", b"\r\n" + line + b"\r\n\r\n", 1)
+
+
+def headers_of(answer: bytes) -> dict[bytes, bytes]:
+    lines = answer.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+    told = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
+    return {name: value for name, value in told.items() if name != b"date"}
+
+
+def date_of(answer: bytes) -> str:
+    return answer.partition(b"Date: ")[2].partition(b"\r\n")[0].decode()

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
+from qns.d2q.names import Vocabulary
 from qns.errors import DocumentError, LimitExceeded, QnsError
 from qns.soap import hardening
 from qns.soap.hardening import parse_hostile
@@ -119,8 +120,12 @@ spelled.turn = 0  # type: ignore[attr-defined]
         (lambda length: b"<a/>".ljust(length), hardening.LOCAL.bytes),
     ],
 )
-def test_as_much_as_a_bound_allows_is_read_and_no_more(make: object, limit: int) -> None:
+def test_as_much_as_a_bound_allows_is_read_and_no_more(
+    make: object, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert callable(make)
+    monkeypatch.setattr(hardening, "_VOCABULARY", Vocabulary())  # whatever was met before
+    parse_hostile(b"<a></a>")
     parse_hostile(make(limit))
     with pytest.raises(LimitExceeded) as caught:
         parse_hostile(make(limit + 1))

@@ -1,0 +1,216 @@
+"""Plain envelopes: the very form that `writer_of` gives a message, read without a tree.
+
+Peers send nothing else, so nearly all that comes in is of this form. One pattern for each run of
+leaves, made from the same shapes, both checks and reads it. Whatever is a little different, however
+right, is given up on: hardening, schema and codec then read it, and say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from qns.errors import QnsError
+from qns.soap.envelope import ADDRESSING, BODY_START, END, MAX_MESSAGE_ID, START
+from qns.soap.hardening import Bounds
+from qns.soap.operations import Message
+from qns.soap.shapes import NAMESPACE, Field, Leaf, Occurs, Shape
+
+Scan = Callable[[str, int], tuple[Any, int]]
+"""What stands from a place on, and the place behind it."""
+
+_MOST_NESTED: Final = 12
+"""Of a shape in itself; who sends more waits for the tree."""
+
+# Nothing that is escaped, and no control characters.
+_TEXT = r"[^<>&\x00-\x1f\x7f-\x9f]"
+_HEAD = re.compile(
+    re.escape(START)
+    + rf'(?:<soap:Header><wsa:MessageID xmlns:wsa="{re.escape(ADDRESSING)}">'
+    + rf"({_TEXT}{{0,{MAX_MESSAGE_ID}}}+)</wsa:MessageID></soap:Header>)?"
+    + re.escape(BODY_START)
+    + rf'<([A-Za-z]++) xmlns="{re.escape(NAMESPACE)}">'
+)
+
+
+class Plain(NamedTuple):
+    message: Message
+    value: Any
+    message_id: str
+
+
+def read_plain(body: bytes, bounds: Bounds, messages: Mapping[str, Message]) -> Plain | None:
+    """What the envelope holds if it is plain; `messages` are those expected, by their names."""
+    if len(body) > bounds.bytes or body.count(b"<") > 2 * bounds.elements:
+        return None
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    head = _HEAD.match(text)
+    message = None if head is None else messages.get(head[2])
+    if head is None or message is None:
+        return None
+    if "\ufffe" in text or "\uffff" in text:  # no characters of XML
+        return None
+    scan, end = _scan_of(message)
+    try:
+        value, at = scan(text, head.end())
+    except (_NotPlain, ValueError, QnsError):
+        return None
+    if len(text) != at + len(end) or not text.endswith(end):
+        return None
+    return Plain(message, value, (head[1] or "").strip())
+
+
+class _NotPlain(Exception):
+    """The text goes on otherwise than we would write it."""
+
+
+@cache
+def _scan_of(message: Message) -> tuple[Scan, str]:
+    return _scan_of_shape(message.shape, _MOST_NESTED), f"{message.closing}{END}"
+
+
+def _scan_of_shape(shape: Shape, nested: int) -> Scan:
+    """A function of its own for each shape: a loop over its fields would cost half as much again.
+
+    For a shape with two leaves and a repeated element it reads:
+
+        def scan(text, at):
+            found = match0(text, at)
+            if found is None: raise NotPlain
+            at = found.end()
+            value0, value1, = found.groups()
+            value2, at = scan2(text, at)
+            return make(value0, read1(value1), value2), at
+    """
+    source = _Source(shape)
+    for field in shape.fields:
+        if isinstance(field.kind, Leaf):
+            if not field.is_reserved:  # never written, and so not read here
+                source.add_leaf(field, field.kind)
+        elif isinstance(field.kind, Shape):
+            source.add_element(field, _scan_of_shape(field.kind, nested))
+        elif nested:
+            source.add_element(field, _scan_of_shape(shape, nested - 1))
+        else:
+            source.values.append(repr(field.default))
+    return source.compiled()
+
+
+class _Source:
+    def __init__(self, shape: Shape) -> None:
+        self.names: dict[str, Any] = {"make": shape.make, "NotPlain": _NotPlain}
+        self.lines = ["def scan(text, at):"]
+        self.values: list[str] = []
+        self.pattern = ""
+        """Of the leaves, and the tags, that follow each other and are not in a line yet."""
+        self.groups: list[str] = []
+
+    def add_leaf(self, field: Field, leaf: Leaf) -> None:
+        form, read = _LEAVES[leaf]
+        element = f"<{field.name}>({form})</{field.name}>"
+        if field.occurs is Occurs.PERHAPS:
+            self.pattern += f"(?:{element})?+"
+            read = _or_default(read, field.default)
+        elif field.occurs is Occurs.MANY:
+            self.pattern += f"((?:<{field.name}>(?:{form})</{field.name}>)*+)"
+            read = _each(read, re.compile(element))
+        else:
+            self.pattern += element
+        at = len(self.values)
+        self.groups.append(f"value{at}")
+        self.names[f"read{at}"] = read
+        self.values.append(f"value{at}" if read is str else f"read{at}(value{at})")
+
+    def add_element(self, field: Field, inner: Scan) -> None:
+        at = len(self.values)
+        if field.occurs is Occurs.ONCE:
+            self.pattern += f"<{field.name}>"
+        else:
+            inner = _repeated(field, inner)
+        self._close_run()
+        self.lines.append(f"value{at}, at = scan{at}(text, at)")
+        self.names[f"scan{at}"] = inner
+        self.values.append(f"value{at}")
+        if field.occurs is Occurs.ONCE:
+            self.pattern = f"</{field.name}>"
+
+    def compiled(self) -> Scan:
+        self._close_run()
+        self.lines.append(f"return make({', '.join(self.values)}), at")
+        exec("\n    ".join(self.lines), self.names)  # noqa: S102  # of our own tables only
+        scan: Scan = self.names["scan"]
+        return scan
+
+    def _close_run(self) -> None:
+        if not self.pattern:
+            return
+        match = f"match{len(self.names)}"
+        self.names[match] = re.compile(self.pattern).match
+        self.lines += [
+            f"found = {match}(text, at)",
+            "if found is None: raise NotPlain",
+            "at = found.end()",
+        ]
+        if self.groups:
+            self.lines.append(f"{', '.join(self.groups)}, = found.groups()")
+        self.pattern, self.groups = "", []
+
+
+def _repeated(field: Field, inner: Scan) -> Scan:
+    """An element with children that may be there several times, or not at all."""
+    opening, closing = f"<{field.name}>", f"</{field.name}>"
+    is_many, absent = field.occurs is Occurs.MANY, field.default
+
+    def scan(text: str, at: int) -> tuple[Any, int]:
+        if not text.startswith(opening, at):
+            return absent, at
+        found = []
+        while text.startswith(opening, at):
+            value, at = inner(text, at + len(opening))
+            if not text.startswith(closing, at):
+                raise _NotPlain
+            at += len(closing)
+            found.append(value)
+        if is_many:
+            return tuple(found), at
+        if len(found) > 1:
+            raise _NotPlain
+        return found[0], at
+
+    return scan
+
+
+# -- leaves -----------------------------------------------------------------------------------
+
+
+def _or_default(read: Callable[[str], Any], default: Any) -> Callable[[str | None], Any]:
+    return lambda text: default if text is None else read(text)
+
+
+def _each(read: Callable[[str], Any], element: re.Pattern[str]) -> Callable[[str], Any]:
+    return lambda run: tuple(map(read, element.findall(run)))
+
+
+def _bytes(text: str) -> bytes:
+    data = a2b_base64(text)  # which passes over a lot
+    if b2a_base64(data, newline=False).decode("ascii") != text:
+        raise _NotPlain
+    return data
+
+
+_SECONDS = r"INF|[0-9]{1,15}\.[0-9]{1,20}"
+_LEAVES: Final[dict[Leaf, tuple[str, Callable[[str], Any]]]] = {
+    Leaf.TEXT: (f"{_TEXT}*+", str),
+    Leaf.PROSE: (f"{_TEXT}*+", str),
+    Leaf.NUMBER: ("[0-9]{1,18}+", int),
+    Leaf.FLAG: ("true|false", lambda text: text == "true"),
+    Leaf.SECONDS: (_SECONDS, float),
+    Leaf.WAIT: (r"[1-5]?[0-9]\.[0-9]{1,20}|60\.0", float),
+    Leaf.BYTES: ("[^<]*+", _bytes),
+}
