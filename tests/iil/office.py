@@ -98,7 +98,7 @@ class Office:
         for id in ids:
             self.do(Resume(OWNER, id))
 
-    def read(self, id: str, after: int = 0, limit: int = 100) -> list[tuple[int, str]]:
+    def read(self, id: str, after: int = 0, limit: int = 10_000) -> list[tuple[int, str]]:
         """Numbers and events."""
         answer = self.do(Read(OWNER, id, after, limit))
         assert isinstance(answer, Deliveries)

@@ -176,7 +176,11 @@ class Users:
 
     async def _pause_or_resume(self, one: Living) -> None:
         request = Resume(OWNER, one.id) if one.is_paused else Pause(OWNER, one.id)
-        await self.ask(one.organisation, request)
+        try:
+            await self.ask(one.organisation, request)
+        except NotAllowed as problem:  # the first attempt was not answered, but done
+            if "already" not in problem.problem:
+                raise
         one.is_paused = not one.is_paused
 
     async def read(self, one: Living, *, wait_s: float = 0.0) -> int:
