@@ -63,6 +63,7 @@ class Custody:
             and to.joined == record["joined"]
             and self._is_settled(to)
             and self._is_settled(source)
+            and source.came < promised  # else what it owed as its former self comes from itself
             and not self._is_withdrawn(to, record)
         )
 

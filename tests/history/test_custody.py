@@ -180,3 +180,11 @@ def test_what_the_receiver_has_consumed_as_skipped_need_not_arrive() -> None:
 def test_an_event_whose_id_was_published_again_may_be_refused() -> None:
     history = History("P", "F", "R").pub("P", "e1").restore("P", 0.0).calm().pub("P", "e1")
     assert history.promise("F", "R", "P", "e1").lull("P").broken() == {}
+
+
+def test_what_a_producer_that_was_let_in_again_owed_comes_from_itself() -> None:
+    """Its stream has a hole that only it can fill, and it does before it comes back."""
+    assert promised().leave("P").lull("P").broken() == {"Custody": 1}
+    history = promised().leave("P").join("P", 3).lull("P")
+    assert history.broken() == {}
+    assert history.verdict().checks["Custody"] == 0
