@@ -8,6 +8,7 @@ decodes it; the limit only parses it. Then three peers: how long from `publish` 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -74,7 +75,7 @@ async def play(pid: int, port: int, calls: dict[str, list[bytes]], *, check: boo
             if check and b"taken>false<" in answer:
                 raise RuntimeError(answer.decode())
 
-    took = await loaded(pid, [lambda name=name: send(name) for name in calls])  # type: ignore[misc]
+    took = await loaded(pid, [partial(send, name) for name in calls])
     for connection in connections.values():
         await connection.close()
     return took

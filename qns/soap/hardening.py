@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, cast
 from lxml import etree
 
 from qns.d2q.names import MARKUP, QUOTED, Vocabulary, apart
-from qns.d2q.xml import line_of, utf8
+from qns.d2q.xml import line_of, new_parser, utf8
 from qns.errors import DocumentError, LimitExceeded
 
 
@@ -74,7 +74,7 @@ def parse_hostile(body: bytes, bounds: Bounds = LOCAL) -> etree._Element:
         _check_attributes(body, tags)
     if b"&" in body:
         _check_references(body)
-    root = _read(body, _PARSER) if is_known else apart(lambda: _read(body, _new_parser()))
+    root = _read(body, _PARSER) if is_known else apart(lambda: _read(body, new_parser()))
     if len(tags) > 2 * MAX_DEPTH:
         _check_depth(root)
     return root
@@ -166,22 +166,7 @@ def _attributes_in(tag: bytes) -> int:
 # -- lxml -------------------------------------------------------------------------------------
 
 
-def _new_parser() -> etree.XMLParser:
-    return etree.XMLParser(
-        encoding="UTF-8",
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        attribute_defaults=False,
-        huge_tree=False,
-        collect_ids=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-
-
-_PARSER = _new_parser()
+_PARSER = new_parser()
 _TOO_DEEP = etree.XPath("/*" * (MAX_DEPTH + 1))
 
 

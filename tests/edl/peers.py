@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import EventReader
 from qns.d2q.event_xml import write_event
 from qns.d2q.shipped import WEATHER
 from qns.edl.messages import Entry, Envelope, Notification, Reply, Request
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
+from qns.gateway import Gateway
 from qns.iil.requests import Deliveries, InstallDocument, Publish, Read, Subscribe
 from qns.inputs import Effects, Received
 from qns.peer import Peer
+from qns.recovery import Settings
 from qns.simulation.world import TUNING, World
+from qns.store.lineage import MemoryLineage
+from qns.store.memory import MemoryStore
 
 OWNER = "user"
 
@@ -95,3 +100,14 @@ def notification(
     fields = {"id": id, "class": "Report", "source": source}
     xml = write_event(EventReader(WEATHER).from_fields(fields), WEATHER)
     return Notification(source, joined, 1, 1, id, xml, 0.0, entry, path or (source,))
+
+
+def lone_gateway(document: Federation, name: str = "P") -> Gateway:
+    return Gateway.open(
+        Settings(name, TUNING, DictionaryIndex),
+        MemoryStore(),
+        MemoryLineage(),
+        document=write_federation(document),
+        nonce="1",
+        now=0.0,
+    )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from math import nan
 
 import pytest
 
-from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.edl.merger import Digest
@@ -17,34 +15,24 @@ from qns.edl.messages import (
     ChangeSub,
     Entry,
     Envelope,
-    Fault,
-    Fence,
-    Gossip,
-    Hello,
     Notified,
     Notify,
-    Outcome,
-    ReachabilityRow,
-    Standing,
 )
 from qns.errors import QnsError
-from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
-from qns.gateway import Gateway
 from qns.iil.requests import Publish, Published, Subscribe, Unsubscribe
-from qns.inputs import Answered, Received
-from qns.recovery import Settings
+from qns.inputs import Answered
 from qns.simulation.disks import MemoryDisk
 from qns.simulation.network import Weather
-from qns.simulation.world import TUNING, World
+from qns.simulation.world import World
 from qns.store.lineage import MemoryLineage
-from qns.store.memory import MemoryStore
 from tests.edl.peers import (
     OWNER,
     cut,
     delivered,
     federation,
     install,
+    lone_gateway,
     notification,
     peer_of,
     publish,
@@ -228,17 +216,6 @@ def test_who_has_left_and_is_gone_is_left_alone() -> None:
     assert not sent
 
 
-def lone_gateway(document: Federation, name: str = "P") -> Gateway:
-    return Gateway.open(
-        Settings(name, TUNING, DictionaryIndex),
-        MemoryStore(),
-        MemoryLineage(),
-        document=write_federation(document),
-        nonce="1",
-        now=0.0,
-    )
-
-
 def test_a_long_chain_of_weak_organisations_gets_every_event() -> None:
     names = [f"Org{number:03}" for number in range(500)]
     gateway = lone_gateway(federation("P", *names, capability=1))
@@ -258,28 +235,6 @@ def _one_view() -> World:
     return world
 
 
-def test_a_very_deep_subtree_is_refused() -> None:
-    gateway = lone_gateway(federation("P", "C", "D"), "C")
-    entry = Entry("D", 1, 1, 1, 0)
-    for _ in range(5_000):
-        entry = Entry("D", 1, 1, 1, 0, (), (entry,))
-    item = notification("P", "e1", replace(entry, receiver="C"))
-    effects = gateway.run([Received(Envelope("P", 1, (), Notify((item,))))], 1.0)
-    (reply,) = effects.answers
-    assert isinstance(reply, Envelope)
-    assert isinstance(reply.body, Fault)
-    assert "levels" in reply.body.reason
-
-
-def test_nobody_stands_before_the_first_number() -> None:
-    """With -10**15 for -1,000 the turn takes days."""
-    gateway = lone_gateway(federation("P", "C"))
-    stands = Standing(1, 1, 1, 1, -1_000)
-    hello = Hello(1, 1, 0, (), 0, 0, str(Digest()), stands, 0, str(Digest()))
-    gateway.run([Received(Envelope("C", 1, (), hello))], 1.0)
-    assert gateway.peer.producer.streams["C"].acknowledged == 0
-
-
 def test_a_document_that_cannot_be_installed_is_not_fetched_without_end() -> None:
     world = World(1, federation("P", "C"))
     other = replace(federation("P", "C"), name="another federation", version=7)
@@ -287,24 +242,6 @@ def test_a_document_that_cannot_be_installed_is_not_fetched_without_end() -> Non
     world.start()
     world.run_for(60.0)
     assert world.messages["FetchDocument"] < 60
-
-
-def test_one_consumer_cannot_take_an_event_from_another() -> None:
-    world = world_of("P", "B", "C")
-    subscribe(world, "B")
-    subscribe(world, "C")
-    world.run_for(2.0)
-    world.kill("B")
-    world.kill("C")
-    peer = peer_of(world, "P")
-    fields = {"id": "e1", "class": "Report", "source": "P", "available": 5}
-    _, effects = peer.turn([Publish(EventReader(WEATHER).from_fields(fields))], world.now)
-    (to_c,) = (each for each in effects.sends if each.to == "C")
-    refusal = Notified((Outcome(False, "no", True),), Standing(1, 1, 1, peer.identity.epoch, 1))
-    peer.turn([Answered(to_c.number, Envelope("C", 1, (), refusal))], world.now + 1)
-    assert not peer.edl.forwarder.custody.dead_letters  # it has it, by its own words
-    peer.turn([], world.now + 100)
-    assert 1 in peer.producer.streams["B"].rows
 
 
 def test_a_reply_that_tells_nothing_is_not_followed_by_the_same_request_at_once() -> None:
@@ -372,67 +309,6 @@ def test_what_a_receiver_cannot_take_yet_does_not_delay_the_rest() -> None:
         say(world, item.source, "F", Notify((item,)))
     world.run_for(120.0)
     assert delivered(world, "C") == ["q1"]
-
-
-def hostile() -> list[tuple[str, object]]:
-    big = 2**63
-    entry = Entry("C", 1, 1, 1, 0)
-    return [
-        ("number", Notify((notification("P", "e1", replace(entry, number=big)),))),
-        ("epoch", Notify((notification("P", "e1", replace(entry, epoch=big)),))),
-        (
-            "fence",
-            Notify(
-                (notification("P", "e1", replace(entry, epoch=9, fences=(Fence(9, -big - 1),))),)
-            ),
-        ),
-        ("remaining", Notify((replace(notification("P", "e1", entry), remaining_s=nan),))),
-        (
-            "sequence",
-            Notify((replace(notification("P", "e1", replace(entry, number=2)), sequence=big),)),
-        ),
-        ("version", ChangeSub(1, 1, 9, None, big, (), (), str(Digest()))),
-        (
-            "standing",
-            Hello(1, 1, 0, (), 0, 0, str(Digest()), Standing(1, 1, 1, big, 0), 0, str(Digest())),
-        ),
-        (
-            "hello",
-            Hello(1, big, 0, (), 0, 0, str(Digest()), Standing(1, 1, 1, 1, 0), 0, str(Digest())),
-        ),
-    ]
-
-
-@pytest.mark.parametrize(
-    "message", [body for _, body in hostile()], ids=[id for id, _ in hostile()]
-)
-def test_a_number_beyond_the_columns_of_the_store_is_refused(message: object) -> None:
-    gateway = lone_gateway(federation("P", "C"), "C")
-    gateway.run([Received(Envelope("P", 1, (), message))], 1.0)  # type: ignore[arg-type]
-
-
-def test_an_event_of_nobody_is_refused_and_nobody_is_told() -> None:
-    world = world_of("P", "C")
-    subscribe(world, "C")
-    world.run_for(2.0)
-    say(world, "P", "C", Notify((notification("Nobody", "e1", Entry("C", 1, 1, 1, 0)),)))
-    world.run_for(60.0)
-    assert delivered(world, "C") == []
-    assert not [to for _, _, to, _ in world.traffic if to == "Nobody"]
-
-
-def test_reachability_of_strangers_is_not_kept() -> None:
-    peer = lone_gateway(federation("P", "C", "D"), "C").peer
-    rows = tuple(ReachabilityRow(f"Nobody{n}", 1, 1, ()) for n in range(1_000))
-    tell(peer, "P", Gossip(), 1.0, reachability=rows)
-    assert {row.organisation for row in peer.edl.membership.rows()} <= {"P", "C", "D"}
-
-
-def test_a_stranger_gets_no_link() -> None:
-    peer = lone_gateway(federation("P", "C"), "C").peer
-    for number in range(1_000):
-        tell(peer, f"Nobody{number}", Gossip(), 1.0)
-    assert peer.edl.forwarder.links.keys() <= {"P"}
 
 
 def test_a_peer_that_lost_store_and_lineage_does_not_lose_events_in_silence() -> None:
