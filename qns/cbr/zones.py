@@ -168,7 +168,8 @@ def associativity(zone: Zone, other: Zone) -> float:
     """AS_Z(Z') = |Z ∩ Z'| / |Z| (thesis 4.2.2): from 0 to 1, and exactly 1 where Z ⊆ Z'.
 
     A zone of measure 0 has associativity 0 with every zone, itself included: whoever asks for
-    nothing has nothing in common with anybody.
+    nothing has nothing in common with anybody. So has a zone whose measure a normal double cannot
+    hold (below 1e-300, say): cut along the sides of the other zone, its parts round to nothing.
     """
     area, common = _areas(zone, other)
     return common / area if area > 0 else 0.0
