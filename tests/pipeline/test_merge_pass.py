@@ -1,0 +1,91 @@
+"""The compiled merge pass counts what the production classes of qns.cbr count."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qns.d2q.shipped import AGENCIES, WEATHER
+from qns.pipeline.generator import Generator
+from qns.pipeline.merge_pass import Checkpoint, merge_pass
+from qns.pipeline.scenario import Scenario, Workload, hosts_of
+from tests.pipeline.naive import Counted, counted
+
+SHARES = st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0))
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    equality = draw(SHARES)
+    return Workload(
+        constrained=draw(SHARES),
+        quality_constrained=draw(SHARES),
+        zipf=draw(st.sampled_from((0.0, 1.0, 2.0))),
+        class_zipf=draw(st.sampled_from((0.0, 1.0))),
+        equality=equality,
+        between=draw(SHARES.filter(lambda share: share + equality <= 1)),
+        sources_given=draw(SHARES),
+        most_sources=draw(st.integers(1, 5)),
+        only=draw(SHARES),
+        values=draw(st.integers(2, 6)),
+        quality_values=draw(st.integers(2, 4)),
+        least_constraints=draw(st.integers(0, 2)),
+        mildest_first=draw(st.booleans()),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    schema = draw(st.sampled_from((WEATHER, AGENCIES)))
+    mapping = draw(st.sampled_from(("partial", "full")))
+    return Scenario(
+        schema,
+        hosts_of(schema, draw(st.sampled_from((2, 3, 7, 70))), mapping),
+        mapping,
+        draw(st.integers(0, 10**6)),
+        tuple(sorted(draw(st.sets(st.integers(1, 80), min_size=1, max_size=3)))),
+        draw(st.sampled_from((0.0, 0.2, 0.6, 0.95))),
+        draw(workloads()),
+    )
+
+
+def seen(checkpoint: Checkpoint, scenario: Scenario, organisation: str) -> tuple[int, Counted]:
+    return checkpoint.arrived, Counted(
+        checkpoint.changes,
+        checkpoint.live,
+        checkpoint.messages_containment,
+        checkpoint.rows_containment,
+        {
+            name: (
+                int(checkpoint.messages_mapping[bit]),
+                int(checkpoint.rows_mapping[bit]),
+                int(checkpoint.messages_both[bit]),
+                int(checkpoint.rows_both[bit]),
+            )
+            for bit, name in enumerate(scenario.organisations)
+            if name != organisation
+        },
+    )
+
+
+@given(scenarios(), st.data())
+@settings(deadline=None)
+def test_every_count_is_the_one_of_the_covering_order(
+    scenario: Scenario, data: st.DataObject
+) -> None:
+    organisation = data.draw(st.sampled_from(scenario.organisations))
+    passed = merge_pass(Generator(scenario), organisation)
+    assert [seen(each, scenario, organisation) for each in passed] == list(
+        counted(scenario, organisation)
+    )
+
+
+def test_a_longer_history_is_counted_alike() -> None:
+    scenario = Scenario(
+        WEATHER, hosts_of(WEATHER, 4, "partial"), "partial", 5, (100, 700, 1_500), churn=0.4
+    )
+    for organisation in scenario.organisations:
+        passed = merge_pass(Generator(scenario), organisation)
+        assert [seen(each, scenario, organisation) for each in passed] == list(
+            counted(scenario, organisation)
+        )
