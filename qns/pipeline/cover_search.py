@@ -23,20 +23,19 @@ def new_space(most_options: int) -> Any:
 
 
 @inlined
-def _any(bits: Any) -> Any:
-    found = False
+def is_any(bits: Any) -> Any:
+    found = np.uint64(0)
     for word in range(len(bits)):
-        if bits[word]:
-            found = True
-    return found
+        found |= bits[word]
+    return found != 0
 
 
 @compiled
 def _is_within(sources: Any, other: Any) -> Any:
+    missing = np.uint64(0)
     for word in range(len(sources)):
-        if sources[word] & ~other[word]:
-            return False
-    return True
+        missing |= sources[word] & ~other[word]
+    return missing == 0
 
 
 @compiled
@@ -95,7 +94,7 @@ def _look_through(
             # As many steps, and as many pins among them: the same attributes, the same pins.
             alike = same and stride - 1 == steps and stride - 1 - width == count - steps
             _settle(forest, slot, alike, asked, everybody, told, kept)
-            if not _any(kept):
+            if not is_any(kept):
                 return
 
 
@@ -125,7 +124,7 @@ def search(
         nodes[0], following[0], passed[0] = root, 0, 0
         _look_through(forest, root, ours, query, itself, asked, everybody, told, kept)
         while depth >= 0:
-            if not _any(kept):
+            if not is_any(kept):
                 return
             option = following[depth]
             if option == count:

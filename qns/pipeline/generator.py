@@ -77,7 +77,7 @@ class Generator:
         self._popular = np.zeros(shape, np.int32)
         rows: dict[int, int] = {}
         most_values = max(len(axis.keys) for each in axes for axis in each)
-        ranks = []
+        ranks: list[NDArray[np.int32]] = []
         for number, each in enumerate(axes):
             for place, axis in enumerate(each):
                 self._counts[number, place] = len(axis.keys)
@@ -148,7 +148,8 @@ class Generator:
                 for number in range((arrivals + BLOCK - 1) // BLOCK)
             ]
         )
-        return _victims(uniforms[:arrivals], churn)
+        victims: NDArray[np.int64] = _victims(uniforms[:arrivals], churn)
+        return victims
 
     def operations(self, organisation: str, arrivals: int) -> Iterator[Operation]:
         """All that happens until so many subscriptions have arrived, as real subscriptions."""

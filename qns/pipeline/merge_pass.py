@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qns.cbr.compilation import compiled
-from qns.pipeline.cover_search import new_space, search
+from qns.pipeline.cover_search import is_any, new_space, search
 from qns.pipeline.forest import (
     NOBODY,
     SLOTS,
-    Forest,
     file,
     has_room,
     new_forest,
@@ -148,20 +147,12 @@ def _count(counts: Any, bits: Any, step: Any) -> None:
 
 
 @compiled
-def _is_any(bits: Any) -> Any:
-    for word in range(len(bits)):
-        if bits[word]:
-            return True
-    return False
-
-
-@compiled
 def _pass(forest: Any, block: Any, bounds: Any, lives: Any, counters: Any, workspace: Any) -> Any:
     """Goes through the rows until the stop, or until there is no room; where it came to."""
     scope, sources, starts, axis, bound, pin = block
     first, stop, offset, longest, everybody = bounds
     victims, ends, slots, needs, relevant = lives
-    path, query, bits, space = workspace
+    _, query, bits, space = workspace
     told, kept, needed = bits
     options, option_bounds = query
     for row in range(first, stop):
@@ -186,7 +177,7 @@ def _pass(forest: Any, block: Any, bounds: Any, lives: Any, counters: Any, works
         _count(counters[1], told, 1)
         _count(counters[2], needed, 1)
         slot = NOBODY
-        if _is_any(kept):
+        if is_any(kept):
             constraints = (axis[begin:end], bound[begin:end], pin[begin:end])
             slot = file(forest, number, asked, kept, constraints)
         if len(slots):
@@ -247,7 +238,7 @@ def _rows(forest: Any, everybody: Any, slots: Any, workspace: Any, width: Any) -
         )  # fmt: skip
         _count(table, told, 1)
         forest.slot_active[slot] = kept
-        if not _is_any(kept):
+        if not is_any(kept):
             if len(slots):
                 slots[forest.slot_owner[slot]] = NOBODY
             unfile(forest, slot)
