@@ -1,4 +1,4 @@
-"""One peer process and sixteen producers that exist only as far as the benchmark needs them."""
+"""One peer process, and producers that exist only as far as the benchmark needs them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import write_call
 from qns.soap.shapes import Port
 
-PRODUCERS = 16
+PRODUCERS = 32
+"""Each with one call under way: enough for a server to be busy while it waits for its disk."""
 RECEIVER = "Receiver"
 HOSTED = frozenset(("Report", "Report/Wind"))
 

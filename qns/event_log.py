@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from qns.cbr.event import Event
@@ -32,10 +32,10 @@ class KnownEvent:
     taken: bool = False
     """Whether it has been offered to the local users."""
     holders: int = 0
+    key: EventKey = field(init=False)
 
-    @property
-    def key(self) -> EventKey:
-        return self.event.source, self.event.id
+    def __post_init__(self) -> None:
+        self.key = (self.event.source, self.event.id)
 
     def row(self) -> EventRow:
         return EventRow(*self.key, *self.position, self.expires_at, int(self.taken), self.xml)
@@ -61,12 +61,10 @@ class EventLog:
         return self._events.get(key)
 
     def recover(self, known: KnownEvent) -> None:
-        self._keep(known)
-        self._unneeded.add(known.key)
+        self._keep(known, -inf)
 
     def add(self, turn: Turn, known: KnownEvent) -> None:
-        self._keep(known)
-        self._unneeded.add(known.key)
+        self._keep(known, turn.now)
         turn.put(EVENTS, known.row())
 
     def take(self, turn: Turn, known: KnownEvent) -> None:
@@ -127,11 +125,16 @@ class EventLog:
         known = self._events.get(key)
         return known is not None and not known.holders and known.expires_at <= now
 
-    def _keep(self, known: KnownEvent) -> None:
-        self._events[known.key] = known
-        self._by_source.setdefault(known.event.source, {})[known.key] = known
-        if known.expires_at < inf:
-            heapq.heappush(self._expiries, (known.expires_at, known.key))
+    def _keep(self, known: KnownEvent, now: float) -> None:
+        key = known.key
+        self._events[key] = known
+        of_source = self._by_source.get(key[0])
+        if of_source is None:
+            of_source = self._by_source[key[0]] = {}
+        of_source[key] = known
+        self._unneeded.add(key)  # until somebody holds it
+        if now < known.expires_at < inf:
+            heapq.heappush(self._expiries, (known.expires_at, key))
 
     def __iter__(self) -> Iterator[KnownEvent]:
         return iter(self._events.values())

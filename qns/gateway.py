@@ -50,6 +50,8 @@ class Gateway:
     """What the start has to say: hello."""
     recording: bool = False
     is_broken: bool = False
+    _uncommitted: int = 0
+    """Turns that have happened in memory only."""
     _recorded: int = 0
 
     @classmethod
@@ -101,21 +103,25 @@ class Gateway:
         self.committed()
         return begun.effects
 
-    def begin(self, inputs: Sequence[Input], now: float) -> Begun:
+    def begin(self, inputs: Sequence[Input], now: float, *, ahead: bool = False) -> Begun:
         """A turn in memory. Commit its transaction, say `committed`, then let its effects out.
 
         Until then the peer is ahead of the disk. Whatever goes wrong on the way, this gateway
-        refuses to go on and must be opened again.
+        refuses to go on and must be opened again. Who says `ahead` will commit the turns before
+        first, or this one with them; if they cannot be, this one never happened either.
         """
-        if self.is_broken:
+        if self.is_broken or (self._uncommitted and not ahead):
             raise StoreFailed("an earlier turn was not committed", remedy="open the gateway again")
         self.is_broken = True
         turn, effects = self.peer.turn(inputs, now)
         self._record(turn)
+        self.is_broken = False
+        self._uncommitted += 1
         return Begun(turn.transaction, effects)
 
-    def committed(self) -> None:
-        self.is_broken = False
+    def committed(self, turns: int = 1) -> None:
+        """The oldest ones that were not."""
+        self._uncommitted -= turns
 
     def _record(self, turn: Turn) -> None:
         """What happened is committed with what it changed: no crash can part them."""

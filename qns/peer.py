@@ -138,6 +138,7 @@ class Peer:
         for key in self.log.collect(turn):
             self.iil.dispatcher.forget(turn, key)
             self.producer.forget(turn, key)
+        self.iil.table.put_counters(turn)
         sends = list(self.edl.sends(turn))
         wake_at = min(
             self.iil.table.next_expiry(),

@@ -6,7 +6,7 @@ each input; randomness only as the nonce of a start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from qns.cbr.event import Event
@@ -24,6 +24,12 @@ class Store(Protocol):
 
     def commit(self, transaction: Transaction) -> None:
         """All of it, or nothing and an error: StoreFull if there is no room for it."""
+
+    def prepare(self, transaction: Transaction) -> Callable[[], None]:
+        """A commit in two steps, the second of which another thread can do: it waits for the disk.
+
+        Nothing else is asked of the store in between. Either step fails as `commit` does.
+        """
 
 
 class Mark(NamedTuple):
@@ -54,3 +60,5 @@ class Index(Protocol[Id]):
     def delete(self, id: Id, /) -> None: ...
 
     def match(self, event: Event, /) -> list[Id]: ...
+
+    def match_all(self, events: Sequence[Event], /) -> list[list[Id]]: ...

@@ -100,7 +100,11 @@ def recover(settings: Settings, store: Store, identity: IdentityRow, document: b
     edl = _external(settings, identity, federation, document, log)
     publications = Publications(settings.tuning.publications_remembered)
     peer = Peer(identity, federation, settings.tuning, log, iil, edl, publications)
-    edl.consumer.inward = Inward(iil.offer, peer.advanced, iil.stability.confirm, peer.rewound)
+    stability = iil.stability
+    edl.consumer.inward = Inward(
+        *(iil.offer, iil.offer_all, peer.advanced, stability.confirm, peer.rewound),
+        stability.waits_for,
+    )
     _recover_internal(store, iil, edl)
     _recover_consumer(store, edl, federation)
     _recover_producer(store, edl)

@@ -6,6 +6,7 @@ of inputs changes, the last word on each row, and a store commits it whole or no
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -26,19 +27,21 @@ class Transaction:
     """Rows to put and keys to delete."""
 
     def __init__(self) -> None:
-        self._changes: dict[Table[Any], dict[Key, Any]] = {}
+        self._changes: defaultdict[Table[Any], dict[Key, Any]] = defaultdict(dict)
 
     def __bool__(self) -> bool:
         return bool(self._changes)
 
     def put(self, table: Table[Row], row: Row) -> None:
-        changes = self._changes.get(table)
-        if changes is None:
-            changes = self._changes[table] = {}
-        changes[row[: table.key]] = row
+        self._changes[table][row[: table.key]] = row
 
     def delete(self, table: Table[Row], *key: object) -> None:
-        self._changes.setdefault(table, {})[key] = None
+        self._changes[table][key] = None
+
+    def add(self, later: Transaction) -> None:
+        """What another one changes after this; its word is the last."""
+        for table, changes in later._changes.items():
+            self._changes[table].update(changes)
 
     def changes(self) -> Iterator[tuple[Table[Any], dict[Key, Any]]]:
         """For each table: key -> the new row, or None where it goes."""

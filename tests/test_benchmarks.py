@@ -102,12 +102,12 @@ def test_the_peer_under_load_delivers_all_that_it_was_notified_of() -> None:
     async def load() -> tuple[int, int]:
         async with Federated() as federation:
             for per_call in (1, 10):
-                calls = federation.calls(160, per_call, fresh=True)
+                calls = federation.calls(320, per_call, fresh=True)
                 took = await bench_soap.play(federation.pid, federation.port, calls, check=True)
                 assert took.seconds > 0
             return sum(federation.sent.values()), await federation.delivered()
 
-    assert asyncio.run(load()) == (320, 320)
+    assert asyncio.run(load()) == (640, 640)
 
 
 def test_latency_is_told_for_every_delivery() -> None:

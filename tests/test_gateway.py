@@ -15,11 +15,18 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
 from qns.gateway import Gateway
 from qns.history.records import read_records
-from qns.iil.requests import ListSubscriptions, Pause, Publish, Subscribe, Subscriptions
+from qns.iil.requests import (
+    ListSubscriptions,
+    Pause,
+    Publish,
+    Subscribe,
+    Subscriptions,
+    Unsubscribe,
+)
 from qns.recovery import Settings
 from qns.store.lineage import MemoryLineage
 from qns.store.sqlite import SqliteStore
-from qns.tables import HISTORY
+from qns.tables import COUNTERS, DELIVERIES, HISTORY, SUBSCRIPTIONS
 from qns.tuning import Tuning
 
 ALONE = Federation.of("weather", WEATHER, {"Met01": ("Report", "Report/Wind")})
@@ -47,6 +54,28 @@ def test_a_turn_that_is_not_committed_stops_the_gateway() -> None:
     gateway.store.commit(begun.transaction)
     gateway.committed()
     gateway.begin([], 12.0)
+
+
+def test_turns_ahead_of_the_disk_are_committed_together() -> None:
+    store = SqliteStore.in_memory("ahead")
+    gateway = opened(store)
+    first = gateway.begin([Subscribe("ann", "Report", id="s1"), Publish(EVENT)], 11.0)
+    second = gateway.begin([Unsubscribe("ann", "s1")], 12.0, ahead=True)
+    first.transaction.add(second.transaction)
+    store.commit(first.transaction)
+    gateway.committed(2)
+    assert list(store.rows(SUBSCRIPTIONS)) == []
+    assert list(store.rows(DELIVERIES)) == []
+    assert [row.subscription for row in store.rows(COUNTERS)] == ["s1"]
+    gateway.begin([], 13.0)
+
+
+def test_nothing_goes_on_after_a_turn_that_broke_off() -> None:
+    gateway = opened(SqliteStore.in_memory("broken off"))
+    with pytest.raises(KeyError):
+        gateway.begin(["nonsense"], 11.0)  # type: ignore[list-item]
+    with pytest.raises(StoreFailed, match="earlier turn"):
+        gateway.begin([], 12.0, ahead=True)
 
 
 def test_what_happened_is_in_the_store_if_it_is_to_be_kept() -> None:

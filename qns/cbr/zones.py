@@ -175,6 +175,22 @@ def associativity(zone: Zone, other: Zone) -> float:
     return common / area if area > 0 else 0.0
 
 
+def associativity_of(boxes: Boxes, others: Boxes) -> float:
+    """The same but for the last digits, of zones given as arrays: [box, 0 for lo, 1 for hi, axis].
+
+    For who asks often: of the others only what is within the bounding box of ours is swept.
+    """
+    if not len(boxes):
+        return 0.0
+    lo, hi = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    near = others[((others[:, 0] < hi) & (lo < others[:, 1])).all(axis=1)]
+    if not len(near):
+        return 0.0
+    both = np.concatenate((boxes, near.clip(lo, hi)))
+    area, common = _measures(both, np.arange(len(both)) < len(boxes))
+    return common / area if area > 0 else 0.0
+
+
 def broker_associativity(zone: Zone, neighbours: Iterable[Zone]) -> float:
     """AS(B_i): the sum of the broker's associativities with its neighbours (thesis 4.2.2)."""
     return math.fsum(associativity(zone, neighbour) for neighbour in neighbours)

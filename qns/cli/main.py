@@ -19,11 +19,15 @@ from qns.cli import (
     demo,
     federation,
     history,
+    lab,
+    loss,
     match,
     merge,
     peer,
+    pipeline,
     publish,
     pull,
+    savings,
     schema,
     schemas,
     simulate,
@@ -57,6 +61,10 @@ COMMANDS: Final = (
     history,
     verify,
     simulate,
+    lab,
+    loss,
+    savings,
+    pipeline,
 )
 
 _INTERRUPTED = 130

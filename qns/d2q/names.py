@@ -35,11 +35,15 @@ QUOTED: Final = re.compile(rb"\"[^\"]*+\"|'[^']*+'")
 _ODD_REFERENCE = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
 
+_DECLARATIONS: Final = frozenset((b"<?xml version= encoding=", b"<?xml version="))
+"""As `words_of` gives them. Our own documents begin with one; it leaves no name behind."""
+
+
 class Vocabulary:
     """What lxml has met and keeps, for one kind of documents."""
 
     def __init__(self) -> None:
-        self.known: set[bytes] = set()
+        self.known: set[bytes] = set(_DECLARATIONS)
 
     def takes(self, words: list[bytes]) -> bool:
         """Whether all of them are known, or known from now on."""

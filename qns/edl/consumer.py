@@ -6,13 +6,14 @@ inwards in one go with the promise to forward it (thesis 5.4.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from qns.d2q.event_xml import read_event
 from qns.d2q.schema import Schema
 from qns.edl.forwarder import Forwarder
 from qns.edl.inbound import InboundStream, Place
+from qns.edl.intake import take_run
 from qns.edl.link import Parcel
 from qns.edl.merger import Merger
 from qns.edl.messages import (
@@ -43,17 +44,20 @@ class Inward:
     """What the peer does with the news: hand the event to the users, settle who waits."""
 
     offer: Callable[[Turn, KnownEvent], None]
+    offer_all: Callable[[Turn, Sequence[KnownEvent]], None]
     advanced: Callable[[Turn, str, int], None]
     """A producer's stream has come to this number."""
     confirmed: Callable[[Turn, str, int, int], None]
     """A producer has the view of this version; its backlog ends with this number."""
     rewound: Callable[[Turn, str], None]
     """A producer was restored: whether it has our view must be asked again."""
+    waits_for: Callable[[str], int]
+    """How many subscriptions are not stable yet at a producer."""
 
     @classmethod
     def deaf(cls) -> Inward:
         """Before the peer is joined together."""
-        return cls(_ignore, _ignore, _ignore, _ignore)
+        return cls(_ignore, _ignore, _ignore, _ignore, _ignore, lambda _: 0)
 
 
 def _ignore(*_: object) -> None:
@@ -103,7 +107,7 @@ class Consumer:
         """Asks the producer for what is missing before an early entry, if anything still is."""
         for (name, _), stream in self.streams.items():
             if name == producer and stream.gap is not None:
-                self._watch_gap(turn, stream)
+                self.watch_gap(turn, stream)
                 return Pull(stream.standing, stream.gap)
         return None
 
@@ -125,11 +129,11 @@ class Consumer:
         """What is missing before the early entries will not come any more."""
         for row in stream.pop_all(turn):
             self.log.release((stream.producer, row.event))
-        self._watch_gap(turn, stream)
+        self.watch_gap(turn, stream)
 
     def start(self, turn: Turn) -> None:
         for stream in self.streams.values():
-            self._watch_gap(turn, stream)
+            self.watch_gap(turn, stream)
 
     def leave(self, turn: Turn) -> None:
         """This organisation is not a member any more: what it still waits for will not come."""
@@ -149,6 +153,14 @@ class Consumer:
         self.confirmed.clear()
 
     # --- notify -----------------------------------------------------------------------------------
+
+    def accept_all(self, turn: Turn, sender: str, items: Sequence[Item]) -> tuple[Outcome, ...]:
+        outcomes: list[Outcome] = []
+        while len(outcomes) < len(items):
+            outcomes += [TAKEN] * take_run(self, turn, sender, items[len(outcomes) :])
+            if len(outcomes) < len(items):
+                outcomes.append(self.accept(turn, sender, items[len(outcomes)]))
+        return tuple(outcomes)
 
     def accept(self, turn: Turn, sender: str, item: Item) -> Outcome:
         """Takes an item in; everything that it changes is in the turn's transaction."""
@@ -227,7 +239,7 @@ class Consumer:
                 stream.hold_back(turn, row)
                 self.log.hold(known.key)
                 turn.record("early", source=item.source, number=entry.number, event=item.event)
-            self._watch_gap(turn, stream)
+            self.watch_gap(turn, stream)
         elif place is Place.NEXT:
             self._take(turn, stream, entry.epoch, entry.number, known)
             self._drain(turn, stream)
@@ -262,15 +274,7 @@ class Consumer:
         self, turn: Turn, stream: InboundStream, epoch: int, number: int, known: KnownEvent
     ) -> None:
         stream.advance(turn, number)
-        turn.record(
-            "take",
-            source=stream.producer,
-            joined=stream.joined,
-            epoch=epoch,
-            number=number,
-            event=known.event.id,
-            own=self.joined,
-        )
+        stream.record_taken(turn, epoch, number, known.event.id)
         if not known.taken:  # a restored producer may send again what it does not remember
             self.log.take(turn, known)
             self.inward.offer(turn, known)
@@ -299,19 +303,19 @@ class Consumer:
             known = self.log[stream.producer, row.event]
             self._take(turn, stream, row.epoch, row.number, known)
             self.log.release(known.key)
-        self._watch_gap(turn, stream)
+        self.watch_gap(turn, stream)
         self.inward.advanced(turn, stream.producer, stream.last)
 
     def pulled(self, turn: Turn, producer: str, pull: Pull, reply: Pulled) -> None:
         stream = self.stream(producer, pull.standing.joined)
         if pull.standing.own == self.joined:
             self._learn(turn, stream, stream.learn(turn, reply.epoch, reply.fences))
-            self._watch_gap(turn, stream)
+            self.watch_gap(turn, stream)
         for item in reply.items:
             self.accept(turn, producer, item)
         self.acknowledge_later(turn, producer)
 
-    def _watch_gap(self, turn: Turn, stream: InboundStream) -> None:
+    def watch_gap(self, turn: Turn, stream: InboundStream) -> None:
         link = self.forwarder.link(stream.producer)
         if stream.gap is None:
             link.pull_at, link.pulls = None, 0

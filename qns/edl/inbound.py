@@ -104,12 +104,25 @@ class InboundStream:
         turn.put(EARLY, row)
 
     def keep(self, turn: Turn) -> None:
-        """So that it is known even if nothing has come in it yet."""
+        """As it stands now; so that it is known even if nothing has come in it yet."""
         self._put(turn)
 
     def advance(self, turn: Turn, number: int) -> None:
         self.last = number
         self._put(turn)
+
+    def record_taken(self, turn: Turn, epoch: int, number: int, event: str) -> None:
+        turn.records.append(  # made for every notification, and a call would take twice as long
+            {
+                "do": "take",
+                "source": self.producer,
+                "joined": self.joined,
+                "epoch": epoch,
+                "number": number,
+                "event": event,
+                "own": self.own,
+            }
+        )
 
     def pop_next(self, turn: Turn) -> EarlyRow | None:
         """The early entry whose turn has come."""

@@ -113,7 +113,7 @@ class ExternalDiffusionLayer:
                 return Fault(f"{type(body).__name__} is not a request", permanent=True)
 
     def _notified(self, turn: Turn, sender: str, notify: Notify) -> Notified:
-        outcomes = tuple(self.consumer.accept(turn, sender, item) for item in notify.items)
+        outcomes = self.consumer.accept_all(turn, sender, notify.items)
         for item, outcome in zip(notify.items, outcomes, strict=True):
             if item.source != sender and outcome.taken:
                 self.consumer.acknowledge_later(turn, item.source)

@@ -6,7 +6,7 @@ when something fails. Every request may be repeated: receivers treat a second on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -20,8 +20,7 @@ class Fence(NamedTuple):
     first: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):  # tuples, these two, because they are made for every notification
     """A place in one receiver's stream, and the subtree of further receivers."""
 
     receiver: str
@@ -35,15 +34,14 @@ class Entry:
     children: tuple[Entry, ...] = ()
 
     def alone(self) -> Entry:
-        return replace(self, children=())
+        return self._replace(children=())
 
     def receivers(self) -> list[str]:
         """Everybody in this subtree."""
         return [self.receiver, *(name for child in self.children for name in child.receivers())]
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """One event on its way to one receiver, and through it to the receiver's subtree."""
 
     source: str

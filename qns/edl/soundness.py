@@ -12,16 +12,19 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from qns.edl.messages import Entry, Envelope, Notification
+from qns.edl.messages import Entry, Envelope, Notification, Notify
 
 LARGEST: Final = 2**53
 MOST_PARTS: Final = 2_000_000
+_MOST_AT_A_GLANCE: Final = MOST_PARTS // 100
 DEEPEST: Final = 80
 """Levels of a subtree."""
 
 
 def objection(envelope: Envelope) -> str | None:
     """What is wrong with it, if anything is."""
+    if _is_ordinary(envelope):
+        return None
     waiting: list[object] = [envelope]
     parts = 0
     while waiting:
@@ -30,8 +33,6 @@ def objection(envelope: Envelope) -> str | None:
         if parts > MOST_PARTS:
             return f"a message of more than {MOST_PARTS:,} parts"
         kind = type(value)
-        if kind is Notification and _is_plain(value):  # as most of what comes is
-            continue
         wrong = _OBJECTIONS.get(kind)
         if wrong is not None:
             reason = wrong(value)
@@ -53,23 +54,35 @@ def objection(envelope: Envelope) -> str | None:
     return None
 
 
-def _is_plain(item: Any) -> bool:
-    """Whether a notification has nothing to object to, as far as can be told quickly."""
-    entry = item.entry
-    numbers = (item.joined, item.epoch, item.sequence, *_ENTRY_NUMBERS(entry))
-    texts = (item.source, item.event, entry.receiver, *item.path)
+def _is_ordinary(envelope: Envelope) -> bool:
+    """Whether it only brings plain notifications, as most do: then a quicker look is enough."""
+    body, sender, document = envelope.body, envelope.sender, envelope.document
     return (
-        not entry.children
-        and not entry.fences
-        and set(map(type, numbers)) == _JUST_INT
-        and min(numbers) >= 0
-        and max(numbers) < LARGEST
-        and set(map(type, texts)) == _JUST_STR
-        and "".join(texts).isascii()
-        and type(item.xml) is bytes
-        and type(item.remaining_s) is float
-        and item.remaining_s >= 0
+        type(body) is Notify
+        and type(body.items) is tuple
+        and not envelope.reachability
+        and type(sender) is str
+        and sender.isascii()
+        and type(document) is int
+        and 0 <= document < LARGEST
+        and len(body.items) <= _MOST_AT_A_GLANCE
+        and all(type(item) is Notification and _is_plain(item) for item in body.items)
     )
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether there is nothing to object to in a notification without a subtree."""
+    source, joined, epoch, sequence, event, xml, remaining_s, entry, path = item
+    receiver, own, given, number, confirmed, fences, children = entry
+    if children or fences:
+        return False
+    for value in (joined, epoch, sequence, own, given, number, confirmed):
+        if type(value) is not int or not 0 <= value < LARGEST:
+            return False
+    for text in (source, event, receiver, *path):
+        if type(text) is not str or not text.isascii():
+            return False
+    return type(xml) is bytes and type(remaining_s) is float and remaining_s >= 0
 
 
 def _subtree(top: Entry) -> list[Entry] | None:
@@ -122,9 +135,6 @@ def _is_text(value: str) -> bool:
 
 
 _ENTRY: Final = attrgetter("receiver", "joined", "epoch", "number", "confirmed")
-_ENTRY_NUMBERS: Final = attrgetter("joined", "epoch", "number", "confirmed")
-_JUST_INT: Final = {int}
-_JUST_STR: Final = {str}
 
 
 @lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ Interpreter -> Local Subscription Table; events -> Local Matcher -> Local Dispat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -74,6 +75,14 @@ class InternalInterfaceLayer:
     def offer(self, turn: Turn, known: KnownEvent) -> None:
         """An event of this organisation's Quality Factory, or of another producer."""
         self.dispatcher.offer(turn, known, self.matcher.match(known.event))
+
+    def offer_all(self, turn: Turn, events: Sequence[KnownEvent]) -> None:
+        if len(events) == 1:  # nothing is gained by making a batch of it
+            self.offer(turn, events[0])
+            return
+        found = self.matcher.match_all([known.event for known in events])
+        for known, matched in zip(events, found, strict=True):
+            self.dispatcher.offer(turn, known, matched)
 
     def catch_up(
         self, turn: Turn, subscription: LocalSubscription, source: str, *, late: bool

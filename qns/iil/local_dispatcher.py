@@ -256,7 +256,10 @@ class LocalDispatcher:
         self._served.setdefault((row.source, row.event), set()).add(row.delivery_group)
 
     def _queue(self, id: str) -> _Queue:
-        return self._queues.setdefault(id, _Queue())
+        found = self._queues.get(id)
+        if found is None:
+            found = self._queues[id] = _Queue()
+        return found
 
     def _queued_in(self, group: str, key: EventKey) -> list[QueuedRow]:
         return [
@@ -272,20 +275,23 @@ class LocalDispatcher:
         source, event = known.key
         to.delivered += 1
         row = DeliveryRow(to.id, to.delivered, source, event, lease_until)
-        self._keep(row)
+        ready = self._keep(row).ready
         self.log.hold(known.key)
         turn.put(DELIVERIES, row)
-        turn.record("ntfy", sub=to.id, group=to.group, source=source, event=event)
-        ready = self._queue(to.id).ready
+        turn.records.append(
+            {"do": "ntfy", "sub": to.id, "group": to.group, "source": source, "event": event}
+        )
         if len(ready) > self.longest_queue:
             self._remove(turn, ready[next(iter(ready))])
             to.dropped += 1
-        self.table.count(turn, to)
+        self.table.counted(to)
 
-    def _keep(self, row: DeliveryRow) -> None:
-        self._queue(row.subscription).ready[row.number] = row
+    def _keep(self, row: DeliveryRow) -> _Queue:
+        queue = self._queue(row.subscription)
+        queue.ready[row.number] = row
         if row.lease_until < inf:
             heapq.heappush(self._leases, (row.lease_until, row.subscription, row.number))
+        return queue
 
     def _remove(self, turn: Turn, row: DeliveryRow) -> None:
         del self._queue(row.subscription).ready[row.number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from qns.cbr.event import Event
 from qns.iil.subscriptions import LocalSubscriptionTable
 
@@ -12,4 +14,14 @@ class LocalMatcher:
 
     def match(self, event: Event) -> list[str]:
         """The ids of the subscriptions that it matches, in order of arrival."""
-        return sorted(self._table.index.match(event), key=lambda id: self._table[id].created)
+        return self._ordered(self._table.index.match(event))
+
+    def match_all(self, events: Sequence[Event]) -> list[list[str]]:
+        """The same for each of many, quicker."""
+        return list(map(self._ordered, self._table.index.match_all(events)))
+
+    def _ordered(self, ids: list[str]) -> list[str]:
+        return sorted(ids, key=self._created) if len(ids) > 1 else ids
+
+    def _created(self, id: str) -> int:
+        return self._table[id].created

@@ -68,6 +68,8 @@ class LocalSubscriptionTable:
         self._created = 0
         self._ended: set[str] = set()
         """Ids are never used again: a late acknowledgement must not meet another's numbers."""
+        self._counted: dict[str, LocalSubscription] = {}
+        """Those whose counters are not in the turn's transaction yet."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -169,13 +171,19 @@ class LocalSubscriptionTable:
         if subscription.group:
             del self._groups[subscription.group][subscription.id]
         turn.delete(SUBSCRIPTIONS, subscription.id)
-        self.count(turn, subscription)
+        self.counted(subscription)
         self._ended.add(subscription.id)
         turn.record("usub", sub=subscription.id, why=why, dropped=dropped)
 
-    def count(self, turn: Turn, subscription: LocalSubscription) -> None:
-        row = CounterRow(subscription.id, subscription.delivered, subscription.dropped)
-        turn.put(COUNTERS, row)
+    def counted(self, subscription: LocalSubscription) -> None:
+        """Its counters have changed, or it has ended: `put_counters` writes it down."""
+        self._counted[subscription.id] = subscription
+
+    def put_counters(self, turn: Turn) -> None:
+        """At the end of a turn: one row for all the deliveries of a subscription."""
+        for each in self._counted.values():
+            turn.put(COUNTERS, CounterRow(each.id, each.delivered, each.dropped))
+        self._counted.clear()
 
     def expired(self, now: float) -> list[LocalSubscription]:
         found: dict[str, LocalSubscription] = {}

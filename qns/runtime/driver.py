@@ -1,9 +1,10 @@
 """Driver: the turns of a peer, one after the other, each committed before anything of it leaves.
 
-The peer runs in the event loop; only the commit runs in a thread of its own. What comes in while a
-commit is under way gathers and goes together into the next turn: group commit comes by itself. If
-a commit fails, the peer is opened again from the disk after a pause; meanwhile everybody hears
-that it is busy.
+The peer runs in the event loop; only what waits for the disk runs in a thread of its own. While a
+commit is under way the peer goes on in memory: the turns that happen meanwhile are committed
+together afterwards, so that group commit comes by itself. If a commit fails, nothing of it or of
+those turns has left; the peer is opened again from the disk after a pause, and meanwhile everybody
+hears that it is busy.
 """
 
 from __future__ import annotations
@@ -13,43 +14,33 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic, perf_counter, time
 from typing import Final
 
 from qns.edl.layer import Send
-from qns.edl.messages import ChangeSub, Envelope, Notify
+from qns.edl.messages import Envelope
 from qns.errors import Busy, QnsError, StoreFull
 from qns.gateway import Gateway
-from qns.iil.requests import (
-    AcknowledgeDeliveries,
-    ListSubscriptions,
-    Pause,
-    Read,
-    Renew,
-    Resume,
-    Unsubscribe,
-)
-from qns.inputs import Answered, Effects, Input, Output, Received
+from qns.inputs import Answered, Effects, Input, Output
 from qns.peer import Peer
 from qns.runtime.logs import tell, tell_exception
+from qns.runtime.news import Waiter
+from qns.runtime.waiting import Group, Waiting, needs_room
 from qns.turn import Record
 
 MOST_WAITING: Final = 10_000
 MOST_PER_TURN: Final = 256
 """A turn occupies the event loop: bounded, so that others are heard in between."""
+_ENOUGH_TO_WORK_AHEAD: Final = 4
+"""Every turn also looks at all links: for one input alone that would cost more than it gains."""
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
 _LONGEST_SLEEP_S: Final = 60.0
 """The peer's times are of a clock that may be set: the wake-up is looked at again after this."""
 _SHORTEST_SLEEP_S: Final = 0.001
-
-_SMALL: Final = (
-    *(AcknowledgeDeliveries, Read, ListSubscriptions, Unsubscribe, Renew, Pause, Resume),
-    Answered,
-)
-"""What frees room on the disk, or needs next to none."""
 
 Open = Callable[[float], Gateway]
 """A gateway on the store, opened afresh at this time; called in the commit thread."""
@@ -67,12 +58,6 @@ class Trouble:
 
     reason: str
     since: float
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    input: Input
-    answer: asyncio.Future[Output] | None
 
 
 @dataclass(slots=True, eq=False)
@@ -99,8 +84,14 @@ class Driver:
     _full_until: float = 0.0
     _full_pause_s: float = 0.0
     """For how long nothing is taken in that needs room on the disk."""
-    _queue: deque[_Waiting] = field(default_factory=deque)
+    _queue: deque[Waiting] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_due: bool = False
+    """The peer wants a turn though nothing came in."""
+    _begun: Group = field(default_factory=Group)
+    """Turns that wait for the commit under way."""
+    _commit: asyncio.Task[None] | None = None
+    _committing: Group | None = None
     _timer: asyncio.TimerHandle | None = None
     _thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="commit")
@@ -149,7 +140,7 @@ class Driver:
         if refusal is not None:
             answer.set_result(refusal)
         else:
-            self._put(_Waiting(input, answer))
+            self._put(Waiting(input, answer))
         return answer
 
     def deliveries_of(self, subscription: str) -> Waiter:
@@ -189,53 +180,95 @@ class Driver:
 
     def _no_room_for(self, input: Input) -> Busy | None:
         """While the disk is full only what frees room, or needs none, is taken in."""
-        if self._full_until <= monotonic() or not _needs_room(input):
+        if self._full_until <= monotonic() or not needs_room(input):
             return None
         return StoreFull("no room left on the disk of this peer", remedy="try again later")
 
-    def _put(self, waiting: _Waiting) -> None:
+    def _put(self, waiting: Waiting) -> None:
         self._queue.append(waiting)
         self._wake.set()
 
     # --- turns ------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        while not (self.is_stopping and not self._queue):
+        while not (self.is_stopping and not self._queue and self._commit is None):
             await self._wake.wait()
             self._wake.clear()
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_PER_TURN))]
-            if self._queue:
-                self._wake.set()
+            batch: list[Waiting] = []
             try:
-                await self._turn(batch)
+                await self._see_whether_committed()
+                batch = self._gathered()
+                if batch or self._is_due:
+                    self._turn(batch)
+                self._commit_begun()
             except Exception as error:
                 if not isinstance(error, QnsError):
                     tell_exception("a turn failed")
                 await self._failed(batch, error)
 
-    async def _turn(self, batch: list[_Waiting]) -> None:
+    def _gathered(self) -> list[Waiting]:
+        """What waits. While the disk is busy, a few wait until there are more."""
+        if self._commit is not None and len(self._queue) < _ENOUGH_TO_WORK_AHEAD:
+            return []
+        room = MOST_PER_TURN - len(self._begun.inputs)
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), room))]
+        if self._queue and self._commit is None:
+            self._wake.set()
+        return batch
+
+    def _turn(self, batch: list[Waiting]) -> None:
+        self._is_due = False
         now = self.now()
-        gateway = self.gateway
-        begun = gateway.begin([each.input for each in batch], now)
-        if begun.transaction:
+        ahead = self._commit is not None or bool(self._begun.turns)
+        begun = self.gateway.begin([each.input for each in batch], now, ahead=ahead)
+        self._begun.transaction.add(begun.transaction)
+        self._begun.turns.append((batch, begun.effects, now))
+
+    def _commit_begun(self) -> None:
+        """If there is anything to commit, and nothing on its way to the disk."""
+        if self._commit is not None or not self._begun.turns:
+            return
+        group, self._begun = self._begun, Group()
+        self._committing = group
+        if group.transaction:
             started = perf_counter()
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._thread, gateway.store.commit, begun.transaction)
-            self.committed(perf_counter() - started)
-            if self._full_pause_s and any(_needs_room(each.input) for each in batch):
-                self._full_pause_s = 0.0
-        gateway.committed()
-        effects = begun.effects
-        for waiting, output in zip(batch, effects.answers, strict=True):
-            _resolve(waiting, output)
-        self._let_out(effects, now)
+            make_last = self.gateway.store.prepare(group.transaction)
+            self._commit = asyncio.create_task(self._made_last(make_last, perf_counter() - started))
+        else:
+            self._conclude()
+
+    async def _made_last(self, make_last: Callable[[], None], prepared_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self.committed(prepared_s + await loop.run_in_executor(self._thread, _timed, make_last))
+        finally:
+            self._wake.set()
+
+    async def _see_whether_committed(self) -> None:
+        """If so, all that waited for it leaves; an error is why it was not."""
+        if self._commit is not None and self._commit.done():
+            commit, self._commit = self._commit, None
+            await commit
+            self._conclude()
+            self._commit_begun()  # the disk need not wait for who comes in next
+
+    def _conclude(self) -> None:
+        group, self._committing = self._committing, None
+        assert group is not None
+        if self._full_pause_s and any(needs_room(each.input) for each in group.inputs):
+            self._full_pause_s = 0.0
+        self.gateway.committed(len(group.turns))
+        for batch, effects, now in group.turns:
+            for waiting, output in zip(batch, effects.answers, strict=True):
+                waiting.resolve(output)
+            self._let_out(effects, now)
 
     def _let_out(self, effects: Effects, now: float) -> None:
         for send in effects.sends:
             task = asyncio.create_task(self._bring(send, self._life))
             self._exchanges.add(task)
             task.add_done_callback(self._exchanges.discard)
-        for record in effects.records:
+        for record in effects.records if self._waiters else ():
             if record["do"] == "ntfy" and record["sub"] in self._waiters:
                 for event in self._waiters[record["sub"]]:
                     event.set()
@@ -252,7 +285,7 @@ class Driver:
             tell_exception("a request to another peer failed", to=send.to)
             envelope = None
         if life == self._life and not self.is_stopping:
-            self._put(_Waiting(Answered(send.number, envelope), None))
+            self._put(Waiting(Answered(send.number, envelope), None))
 
     def _sleep_until(self, wake_at: float) -> None:
         if self._timer is not None:
@@ -260,7 +293,11 @@ class Driver:
             self._timer = None
         if wake_at < inf:
             pause = min(max(wake_at - self.now(), _SHORTEST_SLEEP_S), _LONGEST_SLEEP_S)
-            self._timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
+            self._timer = asyncio.get_running_loop().call_later(pause, self._fall_due)
+
+    def _fall_due(self) -> None:
+        self._is_due = True
+        self._wake.set()
 
     # --- failures ---------------------------------------------------------------------------------
 
@@ -286,16 +323,25 @@ class Driver:
                 )
         self._let_out(self._gateway.first, now)
 
-    async def _failed(self, batch: list[_Waiting], error: Exception) -> None:
+    async def _failed(self, batch: list[Waiting], error: Exception) -> None:
         """Everybody in the turn hears why; then the peer is opened again from the disk."""
         reason = error.problem if isinstance(error, QnsError) else "an unexpected error"
         self.commit_failures += 1
         self.trouble = self.last_failure = Trouble(reason, self.now())
         self._life += 1
         self._sleep_until(inf)
-        tell(logging.ERROR, "a turn was not committed", reason=reason, inputs=len(batch))
-        for each in batch:
-            _fail(each, error)
+        lost = [*self._begun.inputs, *batch]
+        self._begun = Group()
+        if self._commit is not None:  # of turns before the one that failed
+            await asyncio.wait((self._commit,))
+            with suppress(Exception):
+                await self._see_whether_committed()
+        if self._committing is not None:
+            lost = [*self._committing.inputs, *lost]
+            self._committing = None
+        tell(logging.ERROR, "a turn was not committed", reason=reason, inputs=len(lost))
+        for each in lost:
+            each.fail(error)
         pause = self.pause_s
         if isinstance(error, StoreFull):  # not again and again for each who publishes meanwhile
             self._full_pause_s = min(max(2 * self._full_pause_s, pause), _LONGEST_PAUSE_S)
@@ -303,7 +349,7 @@ class Driver:
         while not self.is_stopping:
             refusal = self._refusal()
             while self._queue:
-                _resolve(self._queue.popleft(), refusal)
+                self._queue.popleft().resolve(refusal)
             await self._rest(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
             try:
@@ -318,7 +364,7 @@ class Driver:
                 tell(logging.INFO, "the store is open again", epoch=self.peer.identity.epoch)
                 return
         while self._queue:
-            _resolve(self._queue.popleft(), self._refusal())
+            self._queue.popleft().resolve(self._refusal())
 
     async def _rest(self, pause_s: float) -> None:
         """Until the pause is over or the process stops."""
@@ -334,49 +380,8 @@ class Driver:
             self._wake.clear()
 
 
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """Waits for deliveries of one subscription; those from its beginning on are noticed."""
-
-    _waiters: dict[str, set[asyncio.Event]]
-    _subscription: str
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __enter__(self) -> Waiter:
-        self._waiters.setdefault(self._subscription, set()).add(self._news)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        others = self._waiters[self._subscription]
-        others.discard(self._news)
-        if not others:
-            del self._waiters[self._subscription]
-
-    async def wait(self, timeout_s: float) -> bool:
-        """Whether there is news, or may be."""
-        try:
-            await asyncio.wait_for(self._news.wait(), timeout_s)
-        except TimeoutError:
-            return False
-        self._news.clear()
-        return True
-
-
-def _needs_room(input: Input) -> bool:
-    if isinstance(input, Received):
-        return isinstance(input.envelope.body, Notify | ChangeSub)
-    return not isinstance(input, _SMALL)
-
-
-def _resolve(waiting: _Waiting, output: Output) -> None:
-    if waiting.answer is not None and not waiting.answer.done():
-        waiting.answer.set_result(output)
-
-
-def _fail(waiting: _Waiting, error: Exception) -> None:
-    if waiting.answer is None or waiting.answer.done():
-        return
-    if isinstance(error, QnsError):
-        waiting.answer.set_result(error)
-    else:
-        waiting.answer.set_exception(error)
+def _timed(do: Callable[[], None]) -> float:
+    """How many seconds it took."""
+    started = perf_counter()
+    do()
+    return perf_counter() - started

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from qns.peer import Peer
 from qns.runtime.driver import Driver
@@ -24,24 +32,19 @@ class Metrics:
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
         self._registry = CollectorRegistry()
-        self._commit = Histogram(
-            "qns_commit_seconds",
-            "How long a commit took.",
-            buckets=_COMMIT_S,
-            registry=self._registry,
-        )
-        self._stable = Histogram(
+        self._commit = _Histogram("qns_commit_seconds", "How long a commit took.", _COMMIT_S)
+        self._stable = _Histogram(
             "qns_subscription_stable_seconds",
             "T_sub: from a subscription to its being stable at every producer.",
-            buckets=_DIFFUSION_S,
-            registry=self._registry,
+            _DIFFUSION_S,
         )
-        self._diffusion = Histogram(
+        self._diffusion = _Histogram(
             "qns_diffusion_seconds",
             "T_diff: from an event's publication, on its producer's clock, to a delivery here.",
-            buckets=_DIFFUSION_S,
-            registry=self._registry,
+            _DIFFUSION_S,
         )
+        for histogram in (self._commit, self._stable, self._diffusion):
+            self._registry.register(histogram)
         self._subscribed: dict[str, float] = {}
         """Subscriptions that are not stable everywhere yet -> since when they wait."""
 
@@ -78,6 +81,32 @@ class Metrics:
     def _settle(self, peer: Peer, subscription: str, now: float) -> None:
         if subscription in self._subscribed and not peer.iil.stability.pending(subscription):
             self._stable.observe(now - self._subscribed.pop(subscription))
+
+
+class _Histogram(Collector):
+    """For one thread, and so without the locks of prometheus_client's: it counts deliveries."""
+
+    def __init__(self, name: str, documentation: str, bounds: tuple[float, ...]) -> None:
+        self._name, self._documentation, self._bounds = name, documentation, bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def describe(self) -> list[Metric]:
+        return list(self.collect())
+
+    def collect(self) -> Iterator[Metric]:
+        bounds = (*map(floatToGoString, self._bounds), "+Inf")
+        counts = accumulate(self._counts)
+        yield HistogramMetricFamily(
+            self._name,
+            self._documentation,
+            buckets=list(zip(bounds, counts, strict=True)),
+            sum_value=self._sum,
+        )
 
 
 class _OfPeer(Collector):

@@ -46,6 +46,7 @@ except ImportError:  # on Windows there is none
 else:
     _new_event_loop = uvloop.new_event_loop
 
+_COLLECT_AFTER: Final = (2_000, 10, 100)
 _STOPS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -119,9 +120,11 @@ class Running:
             traffic,
         )
         await server.start(sock, url)
-        # What was recovered stays: the collector need not look through it again and again.
+        # What was recovered stays: the collector need not look through it again and again. Events
+        # that are kept are many and in no cycle, so it need not look for them often either.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_COLLECT_AFTER)
         tell(
             logging.INFO,
             "started",

@@ -22,7 +22,10 @@ APPLICATION_ID: Final = 0x514E5331  # 'QNS1'
 _PATIENCE_MS: Final = 500
 """How long a process that is just ending may hold the lock."""
 _WAL_BYTES: Final = 16 * 2**20
-"""The write-ahead log is cut back to this size after a large transaction."""
+"""The write-ahead log is carried over into the file when it has this size, and cut back to it.
+
+Pages that change with every commit are so written home once for many commits.
+"""
 
 _URI: Final = apsw.SQLITE_OPEN_URI
 _WRITE: Final = apsw.SQLITE_OPEN_READWRITE
@@ -49,6 +52,7 @@ def open_file(path: Path, vfs: str | None = None) -> apsw.Connection:
         connection.pragma("synchronous", "full")
         connection.pragma("fullfsync", True)  # macOS: fsync alone does not reach the platter
         connection.pragma("journal_size_limit", _WAL_BYTES)
+        connection.pragma("wal_autocheckpoint", _WAL_BYTES // 4096)
         migrate(connection, place)
     except apsw.Error as error:
         connection.close()

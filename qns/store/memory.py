@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from qns.errors import StoreFull
@@ -45,6 +46,9 @@ class MemoryStore:
         shape_of(table)
         return iter(sorted(self._tables[table].values()))
 
+    def prepare(self, transaction: Transaction) -> Callable[[], None]:
+        return partial(self.commit, transaction)
+
     def commit(self, transaction: Transaction) -> None:
         changes = list(transaction.changes())
         growth = 0
@@ -55,7 +59,7 @@ class MemoryStore:
                     shape.check_key(key)
                     growth -= key in present
                 else:
-                    shape.check_row(row)
+                    shape.check_rows((row,))
                     growth += key not in present
         self._check_capacity(growth)
         for table, rows in changes:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,6 +27,8 @@ from qns.tables import Row, Table, Transaction
 
 LOW_WATER_BYTES: Final = 64 * 2**20
 _ROWS_AT_A_TIME: Final = 256
+_MOST_ROWS_AT_ONCE: Final = 4_096
+"""That a caller waits for in `prepare`: some milliseconds."""
 _NO_LIMIT: Final = 2**32 - 2
 
 
@@ -119,20 +123,26 @@ class SqliteStore:
             batch = self._read(sql.next_rows, batch[-1][: table.key])
 
     def commit(self, transaction: Transaction) -> None:
+        self._commit(list(_batches(transaction)))
+
+    def prepare(self, transaction: Transaction) -> Callable[[], None]:
+        """The rows of an ordinary turn are written at once, and only then is the disk waited for.
+
+        apsw lets other Python threads run at every row. In a thread beside a busy event loop each
+        row would wait for its turn there, and the loop for the row: far longer than both work.
+        """
         batches = list(_batches(transaction))
-        if not batches:
-            return
-        with self._turn:
-            self._check_usable()
-            may_grow = self._has_room()
-            try:
-                self._write(batches, may_grow)
-            except apsw.Error as error:
-                self._roll_back()
-                raise self._fault(error) from None
-            except BaseException:
-                self._roll_back()
-                raise
+        is_small = sum(len(rows) for _, rows in batches) <= _MOST_ROWS_AT_ONCE
+        if not batches or not is_small or not self._turn.acquire(blocking=False):
+            return partial(self._commit, batches)
+        self._write(batches)
+        return self._make_last
+
+    def _commit(self, batches: list[tuple[str, list[Any]]]) -> None:
+        if batches:
+            self._turn.acquire()
+            self._write(batches)
+            self._make_last()
 
     def backup(self, path: str | Path) -> None:
         """Copies the store to a new file, while others go on committing.
@@ -171,7 +181,31 @@ class SqliteStore:
             except apsw.Error as error:
                 raise self._fault(error) from None
 
-    def _write(self, batches: list[tuple[str, list[Any]]], may_grow: bool) -> None:
+    def _write(self, batches: list[tuple[str, list[Any]]]) -> None:
+        """Has the turn, and keeps it unless something goes wrong."""
+        with self._giving_up():
+            self._check_usable()
+            may_grow = self._has_room()
+            self._write_rows(batches, may_grow)
+
+    def _make_last(self) -> None:
+        with self._giving_up():
+            self._cursor.execute("COMMIT")
+        self._turn.release()
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """If this goes wrong, nothing of the transaction is left and it is another's turn."""
+        try:
+            yield
+        except BaseException as error:
+            if self._trouble is None:
+                self._roll_back()
+            fault = self._fault(error) if isinstance(error, apsw.Error) else error
+            self._turn.release()
+            raise fault from None
+
+    def _write_rows(self, batches: list[tuple[str, list[Any]]], may_grow: bool) -> None:
         cursor = self._cursor
         cursor.execute("BEGIN IMMEDIATE")
         pages = 0 if may_grow else self._pages()
@@ -186,7 +220,6 @@ class SqliteStore:
         if self._full_next:
             self._full_next = False
             self._overflow()
-        cursor.execute("COMMIT")
 
     def _pages(self) -> int:
         pages: int = self._connection.pragma("page_count")
@@ -261,14 +294,13 @@ def _batches(transaction: Transaction) -> Iterator[tuple[str, list[Any]]]:
     """One statement for all deletions of a table, one for all its new rows; values are checked."""
     for table, changes in transaction.changes():
         shape = shape_of(table)
-        gone, rows = [], []
-        for key, row in changes.items():
-            if row is None:
-                shape.check_key(key)
-                gone.append(key)
-            else:
-                shape.check_row(row)
-                rows.append(row)
+        rows = [row for row in changes.values() if row is not None]
+        gone = []
+        if len(rows) < len(changes):
+            gone = [key for key, row in changes.items() if row is None]
+        shape.check_rows(rows)
+        for key in gone:
+            shape.check_key(key)
         if gone:
             yield _STATEMENTS[table].delete, gone
         if rows:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from qns.d2q.names import Vocabulary, words_of
 from qns.d2q.xml import MAX_ATTRIBUTES, MAX_BYTES, MAX_DEPTH, parse_xml, validate
 from qns.errors import DocumentError, LimitExceeded, QnsError
 
@@ -165,3 +166,11 @@ def test_threads_get_their_own_errors() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(error, range(2_000)))
+
+
+def test_our_own_documents_are_read_in_the_thread_that_asks() -> None:
+    """They begin with a declaration, which leaves no name behind; other instructions would."""
+    own = b"<?xml version='1.0' encoding='UTF-8'?>\n<a/>"
+    assert Vocabulary().takes(words_of(own))
+    assert not Vocabulary().takes(words_of(b'<?xml-style href="x"?><a/>'))
+    assert not Vocabulary().takes(words_of(b"<a><?other?></a>"))

@@ -45,7 +45,7 @@ def test_a_very_deep_subtree_is_refused() -> None:
     entry = Entry("D", 1, 1, 1, 0)
     for _ in range(5_000):
         entry = Entry("D", 1, 1, 1, 0, (), (entry,))
-    item = notification("P", "e1", replace(entry, receiver="C"))
+    item = notification("P", "e1", entry._replace(receiver="C"))
     effects = gateway.run([Received(Envelope("P", 1, (), Notify((item,))))], 1.0)
     (reply,) = effects.answers
     assert isinstance(reply, Envelope)
@@ -84,18 +84,18 @@ def hostile() -> list[tuple[str, object]]:
     big = 2**63
     entry = Entry("C", 1, 1, 1, 0)
     return [
-        ("number", Notify((notification("P", "e1", replace(entry, number=big)),))),
-        ("epoch", Notify((notification("P", "e1", replace(entry, epoch=big)),))),
+        ("number", Notify((notification("P", "e1", entry._replace(number=big)),))),
+        ("epoch", Notify((notification("P", "e1", entry._replace(epoch=big)),))),
         (
             "fence",
             Notify(
-                (notification("P", "e1", replace(entry, epoch=9, fences=(Fence(9, -big - 1),))),)
+                (notification("P", "e1", entry._replace(epoch=9, fences=(Fence(9, -big - 1),))),)
             ),
         ),
-        ("remaining", Notify((replace(notification("P", "e1", entry), remaining_s=nan),))),
+        ("remaining", Notify((notification("P", "e1", entry)._replace(remaining_s=nan),))),
         (
             "sequence",
-            Notify((replace(notification("P", "e1", replace(entry, number=2)), sequence=big),)),
+            Notify((notification("P", "e1", entry._replace(number=2))._replace(sequence=big),)),
         ),
         ("version", ChangeSub(1, 1, 9, None, big, (), (), str(Digest()))),
         (

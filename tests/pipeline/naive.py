@@ -8,8 +8,8 @@ from typing import NamedTuple
 from qns.cbr.covering import CoveringOrder
 from qns.cbr.subscription import Subscription
 from qns.cbr.views import ProducerView
-from qns.pipeline.generator import Generator
-from qns.pipeline.scenario import Scenario
+from qns.pipeline.workload.generator import Generator
+from qns.pipeline.workload.scenario import Scenario
 
 
 class Counted(NamedTuple):

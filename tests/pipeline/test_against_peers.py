@@ -11,9 +11,9 @@ from qns.d2q.shipped import AGENCIES, WEATHER
 from qns.edl.messages import ChangeSub
 from qns.federation.document import Federation
 from qns.iil.requests import Subscribe, Unsubscribe
-from qns.pipeline.generator import Generator, Operation
-from qns.pipeline.merge_job import merge_job
-from qns.pipeline.scenario import Scenario, Workload, hosts_of
+from qns.pipeline.merging.merge_job import merge_job
+from qns.pipeline.workload.generator import Generator, Operation
+from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 from qns.simulation.world import World
 
 DENSE = Workload(constrained=0.3, quality_constrained=0.1, values=3, sources_given=0.4, only=0.3)

@@ -6,10 +6,10 @@ from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.oracle import producer_view
 from qns.d2q.shipped import WEATHER
 from qns.d2q.subscription_xml import write_subscription
-from qns.pipeline.beyond_job import MOST_ARRIVALS, beyond_job
-from qns.pipeline.generator import Generator
-from qns.pipeline.merge_job import merge_job
-from qns.pipeline.scenario import Scenario, Workload, hosts_of
+from qns.pipeline.merging.beyond_job import MOST_ARRIVALS, beyond_job
+from qns.pipeline.merging.merge_job import merge_job
+from qns.pipeline.workload.generator import Generator
+from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 
 DENSE = Workload(constrained=0.25, quality_constrained=0.05, values=4, sources_given=0.3)
 SCENARIO = Scenario(WEATHER, hosts_of(WEATHER, 4, "partial"), "partial", 7, (30, 150), 0.2, DENSE)

@@ -13,8 +13,8 @@ from qns.d2q.language import parse_subscription
 from qns.d2q.printing import write_readable
 from qns.d2q.schema import Schema
 from qns.d2q.shipped import AGENCIES, WEATHER
-from qns.pipeline.generator import BLOCK, Generator
-from qns.pipeline.scenario import HARD, Scenario, Workload, hosts_of
+from qns.pipeline.workload.generator import BLOCK, Generator
+from qns.pipeline.workload.scenario import HARD, Scenario, Workload, hosts_of
 
 TYPES = Schema(
     "types",

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qns.d2q.shipped import AGENCIES, WEATHER
-from qns.pipeline.generator import Generator
-from qns.pipeline.merge_pass import Checkpoint, merge_pass
-from qns.pipeline.scenario import Scenario, Workload, hosts_of
+from qns.pipeline.merging.merge_pass import Checkpoint, merge_pass
+from qns.pipeline.workload.generator import Generator
+from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 from tests.pipeline.naive import Counted, counted
 
 SHARES = st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0))

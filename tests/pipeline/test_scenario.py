@@ -12,7 +12,7 @@ from qns.d2q.schema import Schema
 from qns.d2q.shipped import AGENCIES, WEATHER
 from qns.errors import NameNotKnown, QnsError, ValueRefused
 from qns.federation.shipped import WEATHER_PARTIAL
-from qns.pipeline.scenario import HARD, Scenario, Workload, hosts_of
+from qns.pipeline.workload.scenario import HARD, Scenario, Workload, hosts_of
 
 
 def scenario(**changed: Any) -> Scenario:

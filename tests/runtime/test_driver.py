@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from qns.recovery import Settings
 from qns.runtime.driver import MOST_PER_TURN, Driver
 from qns.store.lineage import FileLineage
 from qns.store.sqlite import SqliteStore
-from qns.tables import DELIVERIES
+from qns.tables import DELIVERIES, Transaction
 from qns.tuning import Tuning
 from tests.runtime.peers import PATIENCE_S, agencies_on_loopback, change
 
@@ -218,6 +219,82 @@ def test_a_failed_commit_is_told_and_the_peer_begins_anew(tmp_path: Path) -> Non
             assert [each.event for each in read.deliveries] == ["e0"]
 
     run(story())
+
+
+def test_what_happened_while_the_disk_was_busy_is_lost_with_a_commit_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody hears of it, and it can be asked for again."""
+
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            await stage.ask(SUBSCRIBE)
+            disk = threading.Event()
+
+            def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
+                def fail() -> None:
+                    disk.wait(PATIENCE_S)
+                    raise StoreFull("no room left on the disk")
+
+                return fail
+
+            monkeypatch.setattr(SqliteStore, "prepare", prepare)
+            first = stage.driver.submit(change("e1"))
+            await stage.until(lambda: "e1" in events_of(stage))
+            more = [stage.driver.submit(change(f"e{number}")) for number in range(2, 5)]
+            reading = stage.driver.submit(Read("anna", "S1"))
+            await stage.until(lambda: "e2" in events_of(stage))
+            assert not first.done()
+            assert not any(each.done() for each in more)
+            assert not reading.done()  # it would tell of deliveries that may never have been
+            disk.set()
+            answers = await asyncio.gather(first, *more, reading)
+            assert all(isinstance(each, StoreFull) for each in answers)
+            monkeypatch.undo()
+            await stage.until(lambda: stage.driver.trouble is None)
+            assert events_of(stage) == set()
+            assert stage.driver.commit_failures == 1
+
+    run(story())
+
+
+def test_while_the_disk_is_busy_the_peer_works_ahead_and_commits_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            await stage.ask(SUBSCRIBE)
+            disk, original = threading.Event(), SqliteStore.prepare
+
+            def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
+                make_last = original(store, transaction)
+
+                def slowly() -> None:
+                    disk.wait(PATIENCE_S)
+                    make_last()
+
+                return slowly
+
+            monkeypatch.setattr(SqliteStore, "prepare", prepare)
+            before = len(stage.commits)
+            answers = []
+            for last in (0, 5, 12):
+                answers += [
+                    stage.driver.submit(change(f"e{number}"))
+                    for number in range(len(answers), last + 1)
+                ]
+                await stage.until(lambda id=f"e{last}": id in events_of(stage))  # type: ignore[misc]
+            disk.set()
+            published = await asyncio.gather(*answers)
+            assert all(isinstance(each, Published) for each in published)
+            assert len(stage.commits) - before == 2
+
+    run(story())
+
+
+def events_of(stage: Stage) -> set[str]:
+    """Those that the peer holds in memory."""
+    return {known.event.id for known in stage.driver.peer.log}
 
 
 def test_the_answer_to_a_request_of_an_earlier_life_is_nobodys(tmp_path: Path) -> None:

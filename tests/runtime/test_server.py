@@ -170,7 +170,7 @@ def test_a_store_that_fails_is_told_to_the_caller_and_to_whoever_watches(tmp_pat
     run(story())
 
 
-def test_an_answer_has_the_headers_that_aiohttp_gives_it(tmp_path: Path) -> None:
+def test_an_answer_says_whether_the_connection_goes_on(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path) as (_, address):
             kept = await answer_to(address, LIST)

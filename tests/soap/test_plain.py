@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from binascii import a2b_base64, b2a_base64
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from qns.soap.envelope import message_id_of, open_envelope, write_envelope
 from qns.soap.hardening import LOCAL, PEER, Bounds, parse_hostile
 from qns.soap.operations import BY_TAG, EXCHANGES
 from qns.soap.peer_client import write_call
-from qns.soap.plain import read_plain
+from qns.soap.plain import _bytes, _NotPlain, read_plain
 from tests.soap.messages import messages
 from tests.soap.test_equal_paths import FULL
 
@@ -132,3 +134,23 @@ def test_bytes_that_are_not_utf8_are_left_to_the_tree() -> None:
     body = write_call(Envelope("INPS", 3, (), Gossip()))[0]
     assert read_plain_request(body, LOCAL) is not None
     assert read_plain_request(body.replace(b"INPS", b"IN\xffS"), LOCAL) is None
+
+
+def test_bytes_are_plain_only_in_the_one_way_in_which_they_are_written() -> None:
+    """What differs in a sign, a bit that is not used, or the padding goes to the tree."""
+    for length in range(6):
+        for signs in product("AQgB/=\n -", repeat=length):
+            text = "".join(signs)
+            try:
+                data = a2b_base64(text)
+            except ValueError:
+                data = b"no"
+            is_written_so = b2a_base64(data, newline=False).decode() == text
+            assert (_read_bytes(text) == data) is is_written_so, text
+
+
+def _read_bytes(text: str) -> bytes | None:
+    try:
+        return _bytes(text)
+    except (_NotPlain, ValueError):
+        return None

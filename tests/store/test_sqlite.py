@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -300,3 +301,32 @@ def test_a_store_in_memory_is_open_once_at_a_time() -> None:
         with pytest.raises(StoreFailed, match="is in use"):
             SqliteStore.from_snapshot("once", snapshot)
     SqliteStore.forget("once")
+
+
+def test_what_is_prepared_on_a_full_disk_is_refused_and_the_next_is_not(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.fail_next_commit()
+        with pytest.raises(StoreFull):
+            store.prepare(put((COUNTERS, CounterRow("s", 1, 0))))
+        store.prepare(put((COUNTERS, CounterRow("s", 2, 0))))()
+        assert list(store.rows(COUNTERS)) == [CounterRow("s", 2, 0)]
+
+
+def test_while_another_has_the_store_the_caller_does_not_wait(path: Path) -> None:
+    with SqliteStore(path) as store:
+        first = store.prepare(put((COUNTERS, CounterRow("a", 1, 0))))
+        second = store.prepare(put((COUNTERS, CounterRow("b", 1, 0))))
+        first()
+        second()
+        assert [row.subscription for row in store.rows(COUNTERS)] == ["a", "b"]
+
+
+def test_a_process_that_ends_between_the_two_steps_has_changed_nothing(path: Path) -> None:
+    with SqliteStore(path) as store:
+        make_last = store.prepare(put((COUNTERS, CounterRow("s", 1, 0))))
+        copy = path.with_name("crashed.db")
+        for file in path.parent.glob(f"{path.name}*"):
+            shutil.copy(file, file.with_name(file.name.replace(path.name, copy.name)))
+        make_last()
+    with SqliteStore(copy) as found:
+        assert list(found.rows(COUNTERS)) == []

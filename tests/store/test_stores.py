@@ -57,6 +57,23 @@ def test_a_row_comes_back_as_it_went_in(store: Store, table: Table[Any]) -> None
     assert type(found) is table.row
 
 
+def test_what_is_prepared_counts_from_the_second_step_on(store: Store) -> None:
+    make_last = store.prepare(put((COUNTERS, CounterRow("s", 1, 0))))
+    make_last()
+    store.prepare(Transaction())()
+    assert list(store.rows(COUNTERS)) == [CounterRow("s", 1, 0)]
+
+
+def test_the_word_of_the_later_transaction_is_the_last(store: Store) -> None:
+    first = put((COUNTERS, CounterRow("a", 1, 0)), (COUNTERS, CounterRow("b", 1, 0)))
+    later = Transaction()
+    later.delete(COUNTERS, "a")
+    later.put(COUNTERS, CounterRow("b", 2, 0))
+    first.add(later)
+    store.commit(first)
+    assert list(store.rows(COUNTERS)) == [CounterRow("b", 2, 0)]
+
+
 @given(data=st.data())
 def test_any_value_comes_back_as_it_went_in(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from(TABLES))

@@ -1,0 +1,156 @@
+"""`qns lab`: figures of the thesis measured again, with their claims judged, as one report."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from concurrent.futures.process import BrokenProcessPool
+from importlib.util import find_spec
+from multiprocessing import active_children
+from os import cpu_count
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from qns.cli.bar import bar
+from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.processes import processes
+from qns.cli.screen import Screen
+from qns.errors import QnsError, ValueRefused, shorten
+
+if TYPE_CHECKING:
+    from qns.report.claim import Claim
+
+REPORT: Final = "report.html"
+
+_NEEDED: Final = ("numpy", "rtree", "matplotlib")
+_MOST_JOBS: Final = 256
+_VERDICTS: Final = {
+    True: ("yes", "bold green"),
+    False: ("no", "bold red"),
+    None: ("open", "bold"),
+}
+_DESCRIPTION = """
+Measures figures of the thesis again, on the code that QNS runs on: how likely a notification
+is to arrive (chapter 3, paper 002), what content-based routing costs and what
+self-organisation changes about that (chapter 4), all strategies side by side (table 2.1).
+The folder gets report.html, with each claim of the papers judged yes or no by the numbers,
+the figures as SVG and PNG, and the data as CSV.
+
+FIGURE is all, or some of
+  3.6 3.7 3.8 3.9 3.10 table-3.1 3.11 3.12     loss
+  002-9 002-10                                 loss, paper 002
+  4.2 table-2.1                                locality; all strategies
+  4.12 4.13 4.14 4.15 4.16                     SOCBR on flat networks
+  4.17 4.18 4.19 4.20                          latency, pbSOCBR on transit-stub networks
+  shapes associativity                         beyond: other workloads; cost of associativity
+
+The result is the same whatever the number of jobs, but for seconds.
+
+  qns lab all --out lab              the papers' set-ups: a quarter of an hour on two processors
+  qns lab all --quick --out quick    small systems, two seeds: a minute; not to be cited
+  qns lab 4.12 4.13 --out socbr      only these
+"""
+_EXAMPLES = (
+    'qns lab 3.7 3.8 3.9 002-10 --out "$(mktemp -d)/formulas"',
+    'qns lab 3.9 --json --out "$(mktemp -d)/formulas"',
+)
+
+
+def add(commands: Commands) -> ArgumentParser:
+    parser = new_command(
+        commands,
+        "lab",
+        "measure the thesis's figures again, with a report",
+        _DESCRIPTION,
+        _EXAMPLES,
+    )
+    parser.add_argument("figures", metavar="FIGURE", nargs="+", help="all, or names of figures")
+    option = parser.add_argument
+    option("--out", metavar="DIR", required=True, help="where the report goes: a new folder")
+    option("--quick", action="store_true", help="small systems and two seeds: a minute or two")
+    option("--jobs", metavar="N", help="how many processes share the work (one per processor)")
+    add_json_option(parser, "the verdicts as one JSON object")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    jobs = _jobs(args.jobs)
+    for name in _NEEDED:
+        if find_spec(name) is None:
+            raise QnsError(f"{name} is not installed", remedy='pip install "qns[lab]"')
+    from qns.lab import laboratory, setups
+
+    figures = laboratory.figures_of(args.figures)
+    chosen = setups.Setups().quick() if args.quick else setups.Setups()
+    steps, out, started = laboratory.steps(figures, chosen), Path(args.out), monotonic()
+    try:
+        with (
+            bar("measuring", steps) as advance,
+            processes(min(jobs, steps - 1)) as executor,
+        ):
+            try:
+                judged = laboratory.make_report(
+                    figures, out, chosen, executor, lambda done: advance(f"measuring, {done}")
+                )
+            except KeyboardInterrupt:
+                for child in active_children():  # nobody wants to wait for what they are at
+                    child.terminate()
+                raise
+    except BrokenProcessPool:
+        raise QnsError(
+            "a process that measured was killed", remedy="if memory ran out, take fewer --jobs"
+        ) from None
+    seconds = round(monotonic() - started, 1)
+    if screen.as_json:
+        screen.json(_as_json(figures, judged, out, seconds, quick=args.quick))
+    else:
+        _show(judged, out, screen)
+    return 0
+
+
+def _show(judged: list[Claim], out: Path, screen: Screen) -> None:
+    for each in judged:
+        verdict, style = _VERDICTS[each.holds]
+        of = f" ({each.mapping})" if each.mapping else ""
+        screen.line((f"{verdict:<5}", style), (f"{each.figure:<14}", "bold"), f"{each.claim}{of}")
+        if told := each.numbers or each.reason:
+            screen.line(f"{'':<19}{told}")
+    counts = Counter(_VERDICTS[each.holds][0] for each in judged)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict, _ in _VERDICTS.values())
+    screen.line(("report: ", "bold"), f"{out / REPORT} ({told})")
+
+
+def _as_json(
+    figures: tuple[str, ...], judged: list[Claim], out: Path, seconds: float, *, quick: bool
+) -> dict[str, object]:
+    return {
+        "report": str(out / REPORT),
+        "figures": list(figures),
+        "quick": quick,
+        "claims": [
+            {
+                "figure": each.figure,
+                "claim": each.claim,
+                "of": each.mapping,
+                "holds": each.holds,
+                "numbers": each.numbers,
+                "rule": each.reason,
+            }
+            for each in judged
+        ],
+        "seconds": seconds,
+    }
+
+
+def _jobs(text: str | None) -> int:
+    if text is None:
+        return cpu_count() or 1
+    if not (
+        text.isascii() and text.isdecimal() and len(text) <= 3 and 1 <= int(text) <= _MOST_JOBS
+    ):
+        raise ValueRefused(
+            f"--jobs {shorten(text)} is no number of processes", remedy=f"from 1 to {_MOST_JOBS}"
+        )
+    return int(text)

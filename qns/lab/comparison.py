@@ -1,0 +1,168 @@
+"""Comparison: the strategies of table 2.1 on one workload, and CBR against locality (fig. 4.2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+from statistics import fmean
+from typing import Final
+
+import numpy as np
+
+from qns.cbr.rectangles import Rectangle
+from qns.errors import ValueRefused
+from qns.lab.measure import Demand, Diffusion, Run, diffuse, ideal_hops, tree_hops
+from qns.lab.overlay import Overlay
+from qns.lab.space import rounded, rounded_rectangle
+from qns.lab.strategies import STRATEGIES, MakeRun, Setting
+from qns.lab.system import Publication
+from qns.lab.workload import Shape, Workload
+
+LOCALITIES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+GROUPS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyRow:
+    """One strategy of table 2.1, in means over its run; latencies in milliseconds."""
+
+    strategy: str
+    messages_per_subscription: float
+    messages_per_notification: float
+    """All that it caused, acknowledgements included."""
+    hops_per_notification: float
+    ideal_hops: float
+    pure_forwarders: float
+    mean_table: float
+    max_table: int
+    last_subscriber_ms: float
+    """Of notifications that somebody at another broker wants."""
+    sent: Mapping[str, int]
+    """Messages by kind, without those of the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalityRow:
+    """One point of fig. 4.2: mean hops per notification."""
+
+    seed: int
+    locality: float
+    cbr: float
+    flooding: float
+    ideal: float
+
+
+def compare(
+    setting: Setting,
+    subscriptions: int,
+    publications: int,
+    *,
+    shape: Shape | None = None,
+    strategies: Mapping[str, MakeRun] = STRATEGIES,
+) -> list[StrategyRow]:
+    """Table 2.1: first all subscriptions, one after the other, then the publications."""
+    draw = Workload(shape or Shape(), setting.random("workload"), [list(range(setting.brokers))])
+    asked = [draw.subscription() for _ in range(subscriptions)]
+    asked = [(broker, rounded_rectangle(rectangle)) for broker, rectangle in asked]
+    published = [draw.publication() for _ in range(publications)]
+    events = [
+        Publication(f"e{number}", rounded(point), broker)
+        for number, (broker, point) in enumerate(published)
+    ]
+    return [strategy_row(name, make(setting), asked, events) for name, make in strategies.items()]
+
+
+def strategy_row(
+    name: str, run: Run, asked: Iterable[tuple[int, Rectangle]], events: Iterable[Publication]
+) -> StrategyRow:
+    before = Counter(run.sent)
+    subscriptions = 0
+    for number, (broker, rectangle) in enumerate(asked):
+        run.subscribe(broker, f"s{number}", rectangle)
+        run.settle()
+        subscriptions += 1
+    told = run.sent.total() - before.total()
+    sizes = run.table_sizes
+    seen = [diffuse(run, event) for event in events]
+    run.calm()
+    return StrategyRow(
+        name,
+        told / max(1, subscriptions),
+        _mean(seen, "messages"),
+        _mean(seen, "hops"),
+        _mean(seen, "ideal"),
+        _mean(seen, "pure_forwarders"),
+        fmean(sizes),
+        max(sizes),
+        _mean(seen, "last_ms"),
+        dict(run.sent - before),
+    )
+
+
+def _mean(seen: Iterable[Diffusion], field: str) -> float:
+    values = [value for each in seen if (value := getattr(each, field)) is not None]
+    return fmean(values) if values else 0.0
+
+
+def locality(
+    brokers: int,
+    subscriptions: int,
+    publications: int,
+    *,
+    seeds: Iterable[int],
+    localities: Iterable[float] = LOCALITIES,
+    fan_out: int = 10,
+    shape: Shape | None = None,
+) -> list[LocalityRow]:
+    """Fig. 4.2. Hops are computed for all publications at once (`measure.py`)."""
+    shape = shape or Shape()
+    rows = []
+    localities = list(localities)
+    for seed in seeds:
+        for degree in localities:
+            setting = Setting(brokers, seed, fan_out)
+            overlay, groups = grouped_tree(brokers, fan_out, setting.random("overlay"))
+            drawn = Shape(shape.cells, shape.zipf, shape.longest, degree)
+            draw = Workload(drawn, setting.random("workload"), groups)
+            demand = Demand(brokers, (draw.subscription() for _ in range(subscriptions)))
+            published = [draw.publication() for _ in range(publications)]
+            publishers = np.array([broker for broker, _ in published])
+            wanted = demand.wanted(np.array([point for _, point in published]))
+            rows.append(
+                LocalityRow(
+                    seed,
+                    degree,
+                    float(tree_hops(overlay, wanted, publishers).mean()),
+                    brokers - 1.0,
+                    float(ideal_hops(wanted, publishers).mean()),
+                )
+            )
+    return rows
+
+
+def grouped_tree(
+    brokers: int, fan_out: int, random: Random, groups: int = GROUPS
+) -> tuple[Overlay, list[list[int]]]:
+    """A random tree of which each group of brokers is a connected part, and the groups."""
+    if brokers < groups or fan_out < 2:
+        raise ValueRefused(
+            f"{groups} groups of {brokers} brokers with fan-out {fan_out}",
+            remedy="at least one broker in each group, and fan-out 2",
+        )
+    overlay = Overlay(brokers, fan_out)
+    starts = [brokers * group // groups for group in range(groups + 1)]
+    parts = [list(range(*ends)) for ends in pairwise(starts)]
+    for part in parts:
+        for broker in part[1:]:
+            _join(overlay, broker, range(part[0], broker), random)
+    for part in parts[1:]:
+        able = [each for each in part if overlay.available(each)]
+        _join(overlay, random.choice(able), range(part[0]), random)
+    return overlay, parts
+
+
+def _join(overlay: Overlay, broker: int, others: Iterable[int], random: Random) -> None:
+    overlay.link(broker, random.choice([each for each in others if overlay.available(each)]))

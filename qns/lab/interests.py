@@ -1,0 +1,91 @@
+"""Interests: what a broker knows of the others' zones of interest, as rows ready to be measured.
+
+The same rectangles as in its routing table. A link's zone is the union of the zones of the brokers
+behind it, so that a link that goes or comes moves no rectangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from qns.cbr.rectangles import Rectangle
+from qns.cbr.zones import Boxes, Integers, associativity_of
+
+NOTHING: Boxes = np.empty((0, 2, 2))
+
+
+class Interests:
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._ids: list[str] = []
+        self._boxes: Boxes = np.empty((16, 2, 2))
+        self._homes: Integers = np.empty(16, dtype=np.int64)
+        self._zones: dict[int, Boxes] = {}
+
+    def add(self, id: str, rectangle: Rectangle, home: int) -> None:
+        row = len(self._ids)
+        if row == len(self._boxes):
+            self._boxes = np.concatenate((self._boxes, np.empty_like(self._boxes)))
+            self._homes = np.concatenate((self._homes, np.empty_like(self._homes)))
+        self._boxes[row] = rectangle.lo, rectangle.hi
+        self._homes[row] = home
+        self._rows[id] = row
+        self._ids.append(id)
+        self._zones.pop(home, None)
+
+    def remove(self, id: str) -> None:
+        """The last row takes its place."""
+        row = self._rows.pop(id)
+        last_id = self._ids.pop()
+        last = len(self._ids)
+        self._zones.pop(int(self._homes[row]), None)
+        if row != last:
+            self._boxes[row] = self._boxes[last]
+            self._homes[row] = self._homes[last]
+            self._ids[row] = last_id
+            self._rows[last_id] = row
+
+    def of(self, home: int) -> Boxes:
+        """Z of that broker; no array given out ever changes."""
+        zone = self._zones.get(home)
+        if zone is None:
+            count = len(self._ids)
+            zone = self._zones[home] = self._boxes[:count][self._homes[:count] == home]
+        return zone
+
+    def behind(
+        self, zone: Boxes, links: Iterable[int], towards: Mapping[int, int]
+    ) -> dict[int, float]:
+        """Link l -> AS_zone(Z_l): the share of the zone that somebody behind the link wants too."""
+        shares = dict.fromkeys(links, 0.0)
+        boxes, homes = self._near(zone)
+        if len(homes):
+            link_of = np.array([towards[home] for home in homes.tolist()])
+            for link in shares:
+                shares[link] = associativity_of(zone, boxes[link_of == link])
+        return shares
+
+    def _near(self, zone: Boxes) -> tuple[Boxes, Integers]:
+        """The rows that have more in common with the zone than a border."""
+        count = len(self._ids)
+        boxes, homes = self._boxes[:count], self._homes[:count]
+        if not len(zone) or not count:
+            return NOTHING, homes[:0]
+        lo, hi = zone[:, 0].min(axis=0), zone[:, 1].max(axis=0)
+        within = ((boxes[:, 0] < hi) & (lo < boxes[:, 1])).all(axis=1)
+        boxes, homes = boxes[within], homes[within]
+        meets = (boxes[:, None, 0] < zone[None, :, 1]) & (zone[None, :, 0] < boxes[:, None, 1])
+        meeting = meets.all(axis=2).any(axis=1)
+        return boxes[meeting], homes[meeting]
+
+
+def boxes_of(rectangles: Iterable[Rectangle]) -> Boxes:
+    corners = [(each.lo, each.hi) for each in rectangles]
+    return np.array(corners, dtype=np.float64).reshape(-1, 2, 2)
+
+
+def weight(zone: Boxes, other: Boxes) -> float:
+    """w of a link between two brokers: how much each has in common with the other (4.3.1)."""
+    return associativity_of(zone, other) + associativity_of(other, zone)

@@ -1,0 +1,224 @@
+"""Measures: what a strategy costs and how well it does, the same for every strategy.
+
+One notification at a time on a run of brokers; or, for strategies on a tree with exact tables, many
+at once without running any: such a notification crosses exactly the links that have an interested
+broker on the far side from its publisher.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qns.cbr.rectangles import Point, Rectangle
+from qns.cbr.zones import Zone, system_associativity
+from qns.history.records import Record
+from qns.lab.overlay import Overlay
+from qns.lab.system import Delivery, Publication, System
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class Run(Protocol):
+    """A strategy at work, whatever it is made of: lab brokers or production peers."""
+
+    def subscribe(self, broker: int, id: str, rectangle: Rectangle) -> None: ...
+
+    def unsubscribe(self, broker: int, id: str) -> None: ...
+
+    def publish(self, event: Publication) -> None: ...
+
+    def settle(self) -> None:
+        """Until nothing is on its way."""
+
+    def calm(self) -> None:
+        """The same, and says so in the history."""
+
+    @property
+    def now_ms(self) -> float: ...
+
+    @property
+    def sent(self) -> Counter[str]:
+        """Messages by kind."""
+        ...
+
+    @property
+    def hops(self) -> int:
+        """How often a notification went from one broker to another."""
+        ...
+
+    @property
+    def deliveries(self) -> Sequence[Delivery]: ...
+
+    @property
+    def table_sizes(self) -> list[int]: ...
+
+    def reached(self, event: str) -> set[int]:
+        """The brokers that had the event, interested or not."""
+        ...
+
+    def records(self) -> list[Record]: ...
+
+
+# --- one notification -----------------------------------------------------------------------------
+
+
+class Diffusion(NamedTuple):
+    """What became of one notification."""
+
+    messages: int
+    hops: int
+    ideal: int
+    """The interested brokers but for the publisher's: one hop each would do."""
+    pure_forwarders: int
+    last_ms: float | None
+    """Until the last subscriber at another broker had it; None if there was no such one."""
+
+
+def diffuse(run: Run, event: Publication) -> Diffusion:
+    """Publishes on a run at rest, and waits until the event is wherever it should be."""
+    sent, hops, since, told = run.sent.total(), run.hops, run.now_ms, len(run.deliveries)
+    run.publish(event)
+    run.settle()
+    elsewhere = [each for each in run.deliveries[told:] if each.broker != event.publisher]
+    interested = {each.broker for each in elsewhere}
+    return Diffusion(
+        run.sent.total() - sent,
+        run.hops - hops,
+        len(interested),
+        len(run.reached(event.id) - interested - {event.publisher}),
+        max((each.at_ms for each in elsewhere), default=since) - since if elsewhere else None,
+    )
+
+
+# --- many notifications on a tree, without running them -------------------------------------------
+
+
+class Demand:
+    """Which brokers want which points."""
+
+    def __init__(self, brokers: int, subscriptions: Iterable[tuple[int, Rectangle]] = ()) -> None:
+        self.brokers = brokers
+        self._corners: list[list[tuple[Point, Point]]] = [[] for _ in range(brokers)]
+        self._boxes: dict[int, Floats] = {}
+        for broker, rectangle in subscriptions:
+            self.add(broker, rectangle)
+
+    def add(self, broker: int, rectangle: Rectangle) -> None:
+        self._corners[broker].append((rectangle.lo, rectangle.hi))
+        self._boxes.pop(broker, None)
+
+    def wanted(self, points: Floats) -> Flags:
+        """[point, broker]"""
+        wanted = np.zeros((len(points), self.brokers), dtype=np.bool_)
+        for broker, corners in enumerate(self._corners):
+            if corners:
+                if broker not in self._boxes:
+                    self._boxes[broker] = np.array(corners)
+                boxes = self._boxes[broker]
+                above = boxes[None, :, 0] <= points[:, None]
+                below = points[:, None] <= boxes[None, :, 1]
+                wanted[:, broker] = np.any(np.all(above & below, axis=2), axis=1)
+        return wanted
+
+
+def ideal_hops(wanted: Flags, publishers: Integers) -> Integers:
+    """One for each interested broker other than the publisher's."""
+    own = wanted[np.arange(len(wanted)), publishers]
+    ideal: Integers = wanted.sum(axis=1, dtype=np.int64) - own
+    return ideal
+
+
+def tree_hops(overlay: Overlay, wanted: Flags, publishers: Integers) -> Integers:
+    """Of each notification; those beyond `ideal_hops` led to pure forwarders."""
+    tree = _Preorder.of(overlay)
+    below = np.zeros((len(wanted), overlay.brokers + 1), dtype=np.int64)
+    np.cumsum(wanted[:, tree.brokers], axis=1, out=below[:, 1:])
+    total = below[:, -1:]
+    behind = below[:, tree.ends[1:]] - below[:, 1:-1]  # each broker but the root, and below it
+    place = np.empty(overlay.brokers, dtype=np.int64)
+    place[tree.brokers] = np.arange(overlay.brokers)
+    at = place[publishers][:, None]
+    comes_up = (np.arange(1, overlay.brokers) <= at) & (at < tree.ends[1:])
+    hops: Integers = np.where(comes_up, total - behind > 0, behind > 0).sum(axis=1)
+    return hops
+
+
+def forwarders_on_the_way_in(overlay: Overlay, wanted: Flags, publishers: Integers) -> Integers:
+    """The pure forwarders before the notification is at the smallest part of the tree that joins
+    all who want it; the others lie between those.
+    """
+    among = tree_hops(overlay, wanted, wanted.argmax(axis=1))
+    before: Integers = np.maximum(tree_hops(overlay, wanted, publishers) - among - 1, 0)
+    return before
+
+
+def latency_ms(system: System) -> Floats:
+    """[broker, broker], over a direct connection."""
+    latency: Floats = system.network.latency_ms[np.ix_(system.hosts, system.hosts)]
+    return latency
+
+
+def tree_latency_ms(overlay: Overlay, direct_ms: Floats) -> Floats:
+    """[broker, broker], along the tree."""
+    tree = _Preorder.of(overlay)
+    parents = overlay.parents(int(tree.brokers[0]))
+    latency = np.zeros_like(direct_ms)
+    for number, broker in enumerate(tree.brokers[1:].tolist(), start=1):
+        parent, before = parents[broker], tree.brokers[:number]
+        latency[broker, before] = latency[parent, before] + direct_ms[parent, broker]
+        latency[before, broker] = latency[broker, before]
+    return latency
+
+
+def last_ms(way_ms: Floats, wanted: Flags, publishers: Integers) -> Floats:
+    """When the last interested broker has each notification; NaN if no other wants it."""
+    others = wanted.copy()
+    others[np.arange(len(wanted)), publishers] = False
+    last: Floats = np.where(others, way_ms[publishers], -np.inf).max(axis=1)
+    last[np.isneginf(last)] = np.nan
+    return last
+
+
+@dataclass(frozen=True, slots=True)
+class _Preorder:
+    """The brokers of a tree, each followed by all that lie below it."""
+
+    brokers: Integers
+    ends: Integers
+    """By place in that order: where what lies below the broker ends."""
+
+    @classmethod
+    def of(cls, overlay: Overlay) -> _Preorder:
+        assert overlay.is_tree
+        parents = overlay.parents()
+        order: list[int] = []
+        waiting = [0]
+        while waiting:
+            broker = waiting.pop()
+            order.append(broker)
+            waiting += [each for each in overlay.neighbours(broker) if each != parents[broker]]
+        sizes = [1] * overlay.brokers
+        for broker in reversed(order[1:]):
+            sizes[parents[broker]] += sizes[broker]
+        ends = [place + sizes[broker] for place, broker in enumerate(order)]
+        return cls(np.array(order), np.array(ends))
+
+
+# --- a system -------------------------------------------------------------------------------------
+
+
+def associativity(zones: Sequence[Zone], overlay: Overlay) -> float:
+    """AS of thesis 4.2.2, over the zones of interest of all brokers."""
+    names = [str(number) for number in range(len(zones))]
+    return system_associativity(
+        dict(zip(names, zones, strict=True)),
+        {name: [str(each) for each in overlay.neighbours(int(name))] for name in names},
+    )

@@ -1,0 +1,261 @@
+"""Claims of thesis 4.5 about SOCBR and pbSOCBR, judged from the runs of CBR beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from qns.lab.report.proximity_sections import CHOSEN, hops, latency, longer_percent
+from qns.lab.report.runs import (
+    Runs,
+    between,
+    discovery_percent,
+    even_text,
+    evens_text,
+    forwarders,
+    organising,
+)
+from qns.lab.report.verdicts import RULE, above, all_of, at_least, at_most, below
+from qns.lab.report.words import number_text, signed_text
+from qns.lab.self_organisation import CBR, RATIOS, SOCBR, Window
+from qns.report.claim import Claim
+from qns.report.statistics import Estimate, fit_exponent, fit_text, percent_text
+
+REMOVED: Final = 60.0
+"""Per cent of pure forwarders: from here on it is about the thesis's 70, or more."""
+EVEN: Final = 12.0
+EVEN_WITH_BOUND: Final = 30.0
+NEAR: Final = 1.5
+"""Times: how far above the thesis's a break-even is still near it."""
+FEWER: Final = 25.0
+"""Per cent of messages: from here on it is about the thesis's 30, or more."""
+DISCOVERY: Final = (80.0, 100.0)
+LONGER: Final = 10.0
+"""Per cent of latency that pbSOCBR may add."""
+
+
+def organisation_claims(runs: Runs) -> Iterator[Claim]:
+    yield _forwarders_claim(runs)
+    yield _associativity_claim(runs)
+    yield _break_even_claim(runs, "4.14", SOCBR, EVEN)
+    yield _fewer_claim(runs)
+    yield _sub_linear_claim(runs)
+    yield _discovery_claim(runs)
+    yield from _ttl_claims(runs)
+
+
+def _forwarders_claim(runs: Runs) -> Claim:
+    removed = runs.fewer_percent(SOCBR, forwarders)
+    way_in = [runs.mean(each, lambda w: w.way_in) for each in (CBR, SOCBR)]
+    holds = at_least(removed, REMOVED)
+    rule = f"yes when at least {REMOVED:g} % are removed over all windows{RULE}"
+    why = (
+        ". SOCBR joins brokers that want the same, and so spares forwarders between them "
+        f"({percent_text(runs.fewer_percent(SOCBR, between))} fewer). It does nothing about the "
+        "way of a notification from a publisher anywhere in the tree to those brokers "
+        f"({number_text(way_in[0])} forwarders with CBR, {number_text(way_in[1])} with SOCBR); and "
+        "AS compares two neighbours at a time, while a broker with several subscriptions shares "
+        "other things with other brokers. How much depends on the subscriptions, about which the "
+        "thesis tells little, is in the section on shapes"
+    )
+    return Claim(
+        "4.12",
+        "SOCBR removes about 70 % of the pure forwarders",
+        holds,
+        f"{percent_text(removed)} over all windows, "
+        f"{percent_text(runs.fewer_percent(SOCBR, forwarders, runs.last))} at {runs.last:,} "
+        f"subscriptions ({number_text(runs.there(CBR, runs.last, hops))} hops with CBR, "
+        f"{number_text(runs.there(SOCBR, runs.last, hops))} with SOCBR, "
+        f"{number_text(runs.there(CBR, runs.last, lambda w: w.ideal))} ideal)",
+        rule if holds else rule + why,
+    )
+
+
+def _associativity_claim(runs: Runs) -> Claim:
+    higher = all_of(*(above(runs.more_than_cbr(SOCBR, _as, size), 0) for size in runs.sizes))
+    last = {each: runs.there(each, runs.last, _as) for each in (CBR, SOCBR)}
+    halves = {
+        each: next(size for size in runs.sizes if runs.there(each, size, _as).mean >= half)
+        for each, half in ((each, last[each].mean / 2) for each in last)
+    }
+    return Claim(
+        "4.13",
+        "Associativity climbs faster and higher with SOCBR",
+        all_of(higher, halves[SOCBR] <= halves[CBR]),
+        f"AS {number_text(last[SOCBR])} against {number_text(last[CBR])} at {runs.last:,} "
+        f"subscriptions; half of that at {halves[SOCBR]:,} and {halves[CBR]:,}",
+        "yes when it is above CBR's at every size and reaches half of its last value no later"
+        f"{RULE}",
+    )
+
+
+def _as(window: Window) -> float:
+    return window.associativity
+
+
+def _break_even_claim(runs: Runs, figure: str, variant: str, target: float) -> Claim:
+    even = runs.break_even(variant)
+    spared = [runs.mean(each, hops).mean for each in (CBR, variant)]
+    cost = runs.there(variant, runs.last, organising).mean
+    limit = round(NEAR * target)
+    holds = at_least(runs.fewer_messages_percent(variant, limit), 0)
+    rule = (
+        f"yes when it is at R = {limit} or below, {NEAR:g} times the thesis's: when there are no "
+        f"more messages than with CBR at that R{RULE}"
+    )
+    why = (
+        f". Self-organisation costs {cost:.1f} messages per subscription and spares "
+        f"{spared[0] - spared[1]:.2f} hops per notification; the break-even is their quotient"
+    ).replace("-", "−")
+    return Claim(
+        figure,
+        f"Break-even near R = {target:g}",
+        holds,
+        f"{even_text(even)} on the mean of seeds ({evens_text(runs.break_evens(variant))})",
+        rule if holds else rule + why,
+    )
+
+
+def _fewer_claim(runs: Runs) -> Claim:
+    ratio = RATIOS[-1]
+    fewer = runs.fewer_messages_percent(SOCBR, ratio)
+    bound = runs.fewer_percent(SOCBR, hops)
+    holds = at_least(fewer, FEWER)
+    rule = f"yes when at least {FEWER:g} % fewer are sent at R = {ratio}{RULE}"
+    return Claim(
+        "4.14",
+        "About 30 % fewer messages for large R",
+        holds,
+        f"{percent_text(fewer)} fewer at R = {ratio}",
+        rule
+        if holds
+        else f"{rule}. However large R is, it cannot spare more than the hops that it spares: "
+        f"{percent_text(bound)}, which is what is left of figure 4.12",
+    )
+
+
+def _sub_linear_claim(runs: Runs) -> Claim:
+    groups = [
+        [(float(w.subscriptions), organising(w)) for w in runs.windows(SOCBR, seed)]
+        for seed in runs.seeds()
+    ]
+    fit = fit_exponent(groups)
+    claim = "Messages of self-organisation per subscription grow less than linearly"
+    if fit is None:
+        return Claim("4.15", claim, None, "", "it needs at least two sizes with such messages")
+    first, last = (runs.there(SOCBR, size, organising) for size in (runs.sizes[0], runs.last))
+    return Claim(
+        "4.15",
+        claim,
+        below(Estimate(fit.exponent, 2 * (fit.error or 0.0), len(groups)), 1),
+        f"as subscriptions to the power of {fit_text(fit)}: {number_text(first, 1)} at "
+        f"{runs.sizes[0]:,}, {number_text(last, 1)} at {runs.last:,}",
+        "yes when the fitted exponent is below 1 by two standard errors, open within those",
+    )
+
+
+def _discovery_claim(runs: Runs) -> Claim:
+    share = runs.there(SOCBR, runs.last, discovery_percent)
+    first = runs.there(SOCBR, runs.sizes[0], discovery_percent)
+    low, high = DISCOVERY
+    inside = [
+        size
+        for size in runs.sizes
+        if low <= runs.there(SOCBR, size, discovery_percent).mean <= high
+    ]
+    half = runs.sizes[(len(runs.sizes) - 1) // 2]
+    early = runs.there(SOCBR, half, lambda w: float(w.swaps)).mean
+    swaps = early, runs.there(SOCBR, runs.last, lambda w: float(w.swaps)).mean - early
+    since = f"{low:g} % from {inside[0]:,} on" if inside else f"nowhere {low:g} %"
+    return Claim(
+        "4.15",
+        "About 90 % of these messages are discovery",
+        all_of(at_least(share, low), share.mean <= high),
+        f"{percent_text(share)} of all up to {runs.last:,} subscriptions, "
+        f"{percent_text(first)} up to {runs.sizes[0]:,}; {since}",
+        f"yes when it is from {low:g} to {high:g} % over the whole run{RULE}. The rest is what "
+        f"swaps cost: {swaps[0]:.0f} of them in the first {half:,} subscriptions, "
+        f"{swaps[1]:.0f} in those after",
+    )
+
+
+def _ttl_claims(runs: Runs) -> Iterator[Claim]:
+    low, high = RATIOS[0], RATIOS[-1]
+    limits = [each for each in runs.variants if each.startswith("TTL")]
+    for limit in limits:
+        cheap = runs.fewer_messages_percent(limit, low, SOCBR)
+        worse = runs.fewer_messages_percent(limit, high, SOCBR)
+        yield Claim(
+            "4.16",
+            "A limited TTL is cheaper at small R and worse at large R",
+            all_of(above(cheap, 0), below(worse, 0)),
+            f"{percent_text(cheap)} fewer messages than without a limit at R = {low}, "
+            f"{percent_text(worse)} at R = {high}",
+            f"yes when both are so{RULE}. At large R it can only be worse by as many hops as "
+            "farther neighbours spare",
+            limit,
+        )
+
+
+def proximity_claims(runs: Runs) -> Iterator[Claim]:
+    yield _longer_claim(runs)
+    yield _gain_claim(runs)
+    yield _little_longer_claim(runs)
+    yield _break_even_claim(runs, "4.19", CHOSEN, EVEN_WITH_BOUND)
+
+
+def _longer_claim(runs: Runs) -> Claim:
+    longer = longer_percent(runs, SOCBR)
+    worst = max(
+        100 * (runs.at(SOCBR, seed, size).latency_ms / runs.at(CBR, seed, size).latency_ms - 1)
+        for seed in runs.seeds()
+        for size in runs.sizes
+        if runs.at(CBR, seed, size).latency_ms
+    )
+    return Claim(
+        "4.17",
+        "SOCBR alone lengthens the latency",
+        above(longer, 0),
+        f"{signed_text(longer)} over all windows, at worst {worst:+.0f} % (the thesis's worst case "
+        "is +50 %)".replace("-", "−"),
+        f"yes when it is longer over all windows{RULE}",
+    )
+
+
+def _gain_claim(runs: Runs) -> Claim:
+    gains = [runs.more_than_cbr(each, lambda w: -w.hops) for each in (CHOSEN, SOCBR)]
+    share = 100 * gains[0].mean / gains[1].mean if gains[1].mean > 0 else None
+    kept = "" if share is None else f": {share:.0f} % of it".replace("-", "−")
+    most = runs.over_seeds(lambda seed: _gain(runs, CHOSEN, seed) - _gain(runs, SOCBR, seed) / 2)
+    holds = all_of(above(gains[1], 0), above(most, 0))
+    rule = f"yes when SOCBR spares hops and this more than half as many{RULE}"
+    forwarding = [runs.mean(each, lambda w: w.way_in) for each in (CBR, CHOSEN)]
+    return Claim(
+        "4.18",
+        "d_b = 100 ms keeps most of SOCBR's gain in hops",
+        holds,
+        f"it spares {number_text(gains[0])} hops per notification, SOCBR {number_text(gains[1])}"
+        f"{kept}",
+        rule
+        if holds
+        else f"{rule}. Two things differ from SOCBR: there are fewer neighbours to choose from, "
+        "and the link that goes is the farthest of those lighter than the new one, not the "
+        f"lightest. Forwarders on the way in: {number_text(forwarding[0])} with CBR, "
+        f"{number_text(forwarding[1])} with the bound",
+    )
+
+
+def _gain(runs: Runs, variant: str, seed: int) -> float:
+    return runs.mean_of(CBR, seed, hops) - runs.mean_of(variant, seed, hops)
+
+
+def _little_longer_claim(runs: Runs) -> Claim:
+    longer = longer_percent(runs, CHOSEN)
+    return Claim(
+        "4.20",
+        f"d_b = 100 ms adds at most {LONGER:g} % of latency",
+        at_most(longer, LONGER),
+        f"{signed_text(longer)} over all windows "
+        f"({number_text(runs.mean(CBR, latency), 0)} ms with CBR)",
+        f"yes when it is at most {LONGER:g} % above CBR's over all windows{RULE}",
+    )

@@ -1,0 +1,116 @@
+"""Set-ups: how large the experiments of a report are, in full and quick, with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from qns.lab import associativity_cost, loss_experiment, self_organisation
+from qns.lab.strategies import Setting
+from qns.lab.workload import Shape
+
+
+class LocalityCase(NamedTuple):
+    """One panel of fig. 4.2."""
+
+    subscriptions: int
+    longest: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.subscriptions:,} subscriptions, sides up to {self.longest:,.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setups:
+    loss: loss_experiment.Setup = field(default_factory=loss_experiment.Setup)
+    organisation: self_organisation.Setup = field(default_factory=self_organisation.Setup)
+    proximity: self_organisation.Setup = field(
+        default_factory=lambda: self_organisation.Setup(subscriptions=500)
+    )
+    """On transit-stub networks."""
+    shapes: Mapping[str, Shape] = field(default_factory=lambda: dict(self_organisation.SHAPES))
+    shape_setup: self_organisation.Setup = field(
+        default_factory=lambda: self_organisation.Setup(subscriptions=500)
+    )
+    seeds: int = 5
+    """Of fig. 4.2 and table 2.1."""
+    brokers: int = 100
+    fan_out: int = 10
+    localities: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    locality_cases: tuple[LocalityCase, ...] = (
+        LocalityCase(500, 200.0),
+        LocalityCase(10_000, 200.0),
+        LocalityCase(10_000, 500.0),
+    )
+    locality_points: int = 2_000
+    strategy_subscriptions: int = 200
+    strategy_publications: int = 200
+    cost_sizes: tuple[int, ...] = associativity_cost.SIZES
+    is_quick: bool = False
+
+    def quick(self) -> Setups:
+        """Less than two minutes; the same questions, with less to say."""
+        few = self_organisation.Setup().quick()
+        chosen = ("sides up to 200", "sides up to 500, each broker one quarter")
+        return replace(
+            self,
+            loss=self.loss.quick(),
+            organisation=replace(few, subscriptions=240),
+            proximity=few,
+            shapes={name: self.shapes[name] for name in chosen},
+            shape_setup=few,
+            seeds=2,
+            brokers=40,
+            fan_out=6,
+            localities=(0.0, 0.5, 1.0),
+            locality_cases=(LocalityCase(200, 200.0), LocalityCase(2_000, 500.0)),
+            locality_points=500,
+            strategy_subscriptions=60,
+            strategy_publications=60,
+            cost_sizes=(100, 1_000),
+            is_quick=True,
+        )
+
+    def setting(self, seed: int) -> Setting:
+        return Setting(self.brokers, seed, self.fan_out)
+
+
+REASONS: Final = (
+    (
+        "100 brokers, fan-out 10, 5 seeds",
+        "as in thesis 4.5.2; quick runs have 40 brokers (50 for loss) and 2 seeds",
+    ),
+    (
+        "handling: 20 ms a subscription, 10 ms a notification",
+        "the thesis says only that updating tables takes longer than matching: an update looks the "
+        "table up (as long as a match) and changes it (as long again)",
+    ),
+    (
+        "rectangles: centres in 10 × 10 cells of Zipf popularity (exponent 1), sides uniform up to "
+        "200 of 1,000",
+        "the thesis says Zipf and uniform without numbers; a rectangle is 1 % of the space on "
+        "average, so that a hundred of them do not cover it. What depends on it is under "
+        "'shapes'",
+    ),
+    (
+        "1,500 subscriptions on flat networks, 500 on transit-stub",
+        "the thesis does not tell. In a pilot figure 4.15 bent only after about 1,000, which is "
+        "why the run is so long; latency, asked on transit-stub, showed no trend with their number",
+    ),
+    (
+        "2,000 notifications at the end of each window of 50 subscriptions",
+        "publications do not change the tree, so one run tells every ratio R; CBR-like hops are "
+        "counted on the tree as it is (a test compares that with the simulated count)",
+    ),
+    (
+        "no time to handle messages in chapter 4",
+        "its latencies are of the network alone: what a broker takes is not told there",
+    ),
+    (
+        "one subscription at a time",
+        "each is settled before the next. Concurrent reconfigurations are tested apart",
+    ),
+)
+"""What was chosen, and why: shown in every report."""

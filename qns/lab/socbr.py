@@ -1,0 +1,244 @@
+"""SOCBR: content-based routing whose brokers gather those who want the same (thesis ch. 4).
+
+A broker whose zone of interest grows looks behind each link where it now has more in common with
+the others (triggering, discovery), picks the link that the new one is to replace (tear-down
+selection) and has the two swapped (reconfiguration). `Options` make the variants: a time to live
+for discoveries, and the proximity bound of pbSOCBR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from qns.cbr.rectangles import Rectangle
+from qns.cbr.zones import Boxes
+from qns.errors import ValueRefused
+from qns.lab.cbr import Announce, CbrBroker, Notify, Update, Withdraw
+from qns.lab.discovery import Discoveries, Hop, Offer, Reply, Request
+from qns.lab.interests import Interests, boxes_of, weight
+from qns.lab.reconfiguration import (
+    Ack,
+    Close,
+    Lock,
+    Nack,
+    Plan,
+    Reconfigurations,
+    Reroute,
+    Unlock,
+)
+from qns.lab.system import Message, Publication, Strategy, System
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    ttl: int | None = None
+    """How many links away a discovery looks; None: everywhere; 0: nowhere, which is CBR."""
+    bound_ms: float | None = None
+    """d_b of pbSOCBR: how far off in the network a new neighbour may be; None: plain SOCBR."""
+
+    def __post_init__(self) -> None:
+        if self.ttl is not None and self.ttl < 0:
+            raise ValueRefused(f"a TTL of {self.ttl}", remedy="0 or more, or none")
+        if self.bound_ms is not None and not self.bound_ms >= 0:
+            raise ValueRefused(
+                f"a proximity bound of {self.bound_ms:g} ms", remedy="0 or more, or none"
+            )
+
+
+def socbr(options: Options | None = None) -> Strategy:
+    chosen = options or Options()
+    return lambda system, number: SocbrBroker(system, number, chosen)
+
+
+class Swap(NamedTuple):
+    at_ms: float
+    tear_up: tuple[int, int]
+    tear_down: tuple[int, int]
+    gain: float
+    """How much more the new link weighs: AS grows by this, divided among all brokers."""
+
+
+class SocbrBroker(CbrBroker):
+    def __init__(self, system: System, number: int, options: Options) -> None:
+        super().__init__(system, number)
+        self.options = options
+        self.interests = Interests()
+        self.discoveries = Discoveries(self, options.ttl, options.bound_ms)
+        self.reconfigurations = Reconfigurations(self)
+        self.seen: dict[int, int] = {}
+        """Broker -> the number of the last of its updates that arrived here."""
+        self.swaps: list[Swap] = []
+        """Those that this broker wanted and got."""
+        self.plans = 0
+        """How many it wanted."""
+        self._zone: Boxes | None = None
+        self._weights: dict[int, tuple[Boxes, Boxes, float]] = {}
+
+    # --- what discoveries and reconfigurations ask ------------------------------------------------
+
+    @property
+    def zone(self) -> Boxes:
+        """The zone of interest."""
+        if self._zone is None:
+            self._zone = boxes_of(self.announced.values())
+        return self._zone
+
+    @property
+    def available(self) -> int:
+        return self.reconfigurations.available
+
+    def weight_of_link(self, other: int) -> float:
+        ours, theirs = self.zone, self.interests.of(other)
+        known = self._weights.get(other)
+        if known is None or known[0] is not ours or known[1] is not theirs:
+            known = self._weights[other] = ours, theirs, weight(ours, theirs)
+        return known[2]
+
+    def link_gone(self, link: int) -> None:
+        self.discoveries.link_gone(link)
+
+    # --- triggering (4.3.2) -----------------------------------------------------------------------
+
+    def subscribe(self, id: str, rectangle: Rectangle) -> None:
+        before = self.zone
+        super().subscribe(id, rectangle)
+        if id in self.announced:
+            self._trigger(before)
+
+    def _trigger(self, before: Boxes) -> None:
+        """The activation predicate, link by link."""
+        shares = self.interests.behind(self.zone, self.links, self.towards)
+        earlier = self.interests.behind(before, self.links, self.towards)
+        for link, share in shares.items():
+            if share > earlier[link]:
+                self.discoveries.start(link)
+
+    # --- tear-down selection (4.3.4) --------------------------------------------------------------
+
+    def offered(self, offer: Offer) -> None:
+        if len(offer.hops) <= 2:
+            return  # it is a neighbour already
+        cut = tear_down(
+            offer.hops,
+            self.available,
+            offer.available,
+            weight(self.zone, offer.zone),
+            farthest=self.options.bound_ms is not None,
+        )
+        if cut is not None:
+            self.plans += 1
+            path = tuple(hop.broker for hop in offer.hops)
+            self.reconfigurations.start(Plan((self.number, self.plans), path, cut))
+
+    def is_worthwhile(self, plan: Plan) -> bool:
+        """With the zones as they are known now that the path is locked."""
+        gain = self._weight_between(*plan.tear_up) - self._weight_between(*plan.tear_down)
+        if gain <= 0:
+            return False
+        self.swaps.append(Swap(self.system.engine.now, plan.tear_up, plan.tear_down, gain))
+        return True
+
+    def _weight_between(self, one: int, other: int) -> float:
+        zones = [
+            self.zone if each == self.number else self.interests.of(each) for each in (one, other)
+        ]
+        return weight(*zones)
+
+    # --- updates ----------------------------------------------------------------------------------
+
+    def tell_others(self, message: Update, but: int | None = None) -> None:
+        if message.home == self.number:
+            self._zone = None
+        self.reconfigurations.note(message)
+        super().tell_others(message, but)
+
+    def update(self, message: Update, sender: int) -> None:
+        home = message.home
+        last = self.seen.get(home, 0)
+        if home == self.number or message.number <= last:
+            return  # around a swap an update may come twice
+        assert message.number == last + 1, "links keep the order"
+        self.seen[home] = message.number
+        if isinstance(message, Announce):
+            self.interests.add(message.id, message.rectangle, home)
+        else:
+            self.interests.remove(message.id)
+        super().update(message, sender)
+
+    # --- notifications ----------------------------------------------------------------------------
+
+    def forward(self, link: int, event: Publication, homes: list[int]) -> None:
+        message = Notify(event)
+        if not self.reconfigurations.keeps(link, message, tuple(homes)):
+            super().send(link, message)
+
+    def scatter(self, event: Publication, homes: tuple[int, ...]) -> None:
+        """On to these brokers and no others; as ever, nothing goes to who is not known here yet."""
+        by_link: dict[int, list[int]] = {}
+        for home in homes:
+            if home in self.towards:
+                by_link.setdefault(self.towards[home], []).append(home)
+        for link, those in by_link.items():
+            message = Reroute(event, tuple(those))
+            if not self.reconfigurations.keeps(link, message, message.homes):
+                super().send(link, message)
+
+    def _rerouted(self, message: Reroute) -> None:
+        event = message.event
+        self.system.reach(event, self.number)
+        if self.number in message.homes:
+            self.system.deliver(event, self.local.match(event.point), self.number)
+        self.scatter(event, tuple(home for home in message.homes if home != self.number))
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def send(self, link: int, message: Message) -> None:
+        if isinstance(message, Announce | Withdraw | Notify | Reroute):
+            homes = message.homes if isinstance(message, Reroute) else ()
+            if self.reconfigurations.keeps(link, message, homes):
+                return
+        super().send(link, message)
+
+    def receive(self, sender: int, message: object) -> None:
+        if self.reconfigurations.holds(sender, message):
+            return
+        if isinstance(message, Request):
+            self.discoveries.on_request(sender, message)
+        elif isinstance(message, Reply):
+            self.discoveries.on_reply(sender, message)
+        elif isinstance(message, Lock | Ack | Nack | Close | Unlock):
+            self.reconfigurations.receive(sender, message)
+        else:
+            assert sender in self.links, "a path is empty before it is cut"
+            if isinstance(message, Reroute):
+                self._rerouted(message)
+            else:
+                super().receive(sender, message)
+
+
+def tear_down(
+    hops: Sequence[Hop], available: int, offered: int, new_weight: float, *, farthest: bool = False
+) -> int | None:
+    """Fig. 4.7: which link has to go, p of (B_p, B_p+1); None if the new one is not worth it.
+
+    An end with no link available has to give up its own on the path. Otherwise it is the lightest
+    or, with a proximity bound, the farthest from the source of those lighter than the new one; the
+    first of equals. A link is as far off as the farther of its ends.
+    """
+    last = len(hops) - 2
+    if available <= 0 and offered <= 0:
+        return None
+    if available <= 0:
+        places = [0]
+    elif offered <= 0:
+        places = [last]
+    else:
+        places = list(range(last + 1))
+    lighter = [place for place in places if hops[place + 1].weight < new_weight]
+    if not lighter:
+        return None
+    if farthest:
+        return max(lighter, key=lambda p: max(hop.distance_ms for hop in hops[p : p + 2]))
+    return min(lighter, key=lambda place: hops[place + 1].weight)

@@ -1,0 +1,58 @@
+"""Space: the lab's square as a D2Q schema, so that peers and the judge of histories understand it.
+
+A point is an event of class `Point` with two decimals; a rectangle is a subscription on both. D2Q
+has decimals of at most 15 digits: coordinates are rounded before any strategy sees them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qns.cbr.domains import DECIMAL
+from qns.cbr.event import Event
+from qns.cbr.rectangles import Point, Rectangle
+from qns.d2q.lexical import write_value
+from qns.d2q.schema import Schema
+
+AXES: Final = ("x", "y")
+CLASS: Final = "Point"
+SCHEMA: Final = Schema("lab", {CLASS: dict.fromkeys(AXES, DECIMAL.name)})
+PLACES: Final = 6
+"""After the point, of a coordinate."""
+
+
+def rounded(point: Point) -> Point:
+    return tuple(round(value, PLACES) for value in point)
+
+
+def rounded_rectangle(rectangle: Rectangle) -> Rectangle:
+    return Rectangle(rounded(rectangle.lo), rounded(rectangle.hi))
+
+
+def organisation(broker: int) -> str:
+    """One organisation per broker; names sort as the numbers do."""
+    return f"B{broker:04}"
+
+
+def broker(organisation: str) -> int:
+    return int(organisation[1:])
+
+
+def subscription_text(rectangle: Rectangle) -> str:
+    """What peers and judge read; ValueRefused for a coordinate that was not rounded."""
+    terms = (
+        f"{axis} between {_written(low)} and {_written(high)}"
+        for axis, low, high in zip(AXES, rectangle.lo, rectangle.hi, strict=True)
+    )
+    return f"{CLASS} where {' and '.join(terms)}"
+
+
+def _written(coordinate: float) -> str:
+    return write_value(DECIMAL, DECIMAL.key(coordinate))
+
+
+def event_of(id: str, point: Point, publisher: int) -> Event:
+    values = {
+        f"{CLASS}.{axis}": DECIMAL.key(value) for axis, value in zip(AXES, point, strict=True)
+    }
+    return Event(id, CLASS, organisation(publisher), values)

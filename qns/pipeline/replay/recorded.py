@@ -1,0 +1,119 @@
+"""Recorded: what the peers of a federation wrote down of their users and publications.
+
+From their stores, if they record their history (docs/history.md). The stores are only read; one
+that a peer is using is refused, so that the peer is not disturbed: give a backup.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from qns.d2q.event_json import EventReader
+from qns.d2q.schema import Schema
+from qns.errors import DocumentError, DuplicateId, FederationError
+from qns.federation.document import Federation
+from qns.federation.document_xml import read_federation
+from qns.history.records import Record, read_record
+from qns.iil.interpreter import interpret
+from qns.pipeline.replay.workload_files import Change, Publication, row_place
+from qns.store.reading import StoreReader
+from qns.tables import DOCUMENT, HISTORY, IDENTITY, SUBSCRIPTIONS
+
+
+class Recorded(NamedTuple):
+    document: Federation
+    """The newest that any of them has."""
+    changes: list[Change]
+    publications: list[Publication]
+
+
+def read_stores(files: list[Path]) -> Recorded:
+    with ExitStack() as opened:
+        stores: dict[str, tuple[Path, StoreReader]] = {}
+        for file in files:
+            store = opened.enter_context(StoreReader(file))
+            identity = next(iter(store.rows(IDENTITY)), None)
+            if identity is None:
+                raise DocumentError("no peer has used this store yet", place=str(file))
+            if identity.organisation in stores:
+                raise DuplicateId(
+                    f"a second store of {identity.organisation}",
+                    place=str(file),
+                    remedy="give one for each organisation",
+                )
+            stores[identity.organisation] = file, store
+        document = _document(list(stores.values()))
+        told = [_Told(name, file, store, document.schema) for name, (file, store) in stores.items()]
+    return Recorded(
+        document,
+        [change for each in told for change in each.changes],
+        [publication for each in told for publication in each.publications],
+    )
+
+
+def _document(stores: list[tuple[Path, StoreReader]]) -> Federation:
+    found = [
+        read_federation(max(store.rows(DOCUMENT), key=lambda row: row.version).xml)
+        for _, store in stores
+    ]
+    newest = max(found, key=lambda each: each.version)
+    for each, (file, _) in zip(found, stores, strict=True):
+        if each.name != newest.name:
+            raise FederationError(
+                f"a store of another federation, {each.name}",
+                place=str(file),
+                remedy=f"give those of {newest.name}",
+            )
+    return newest
+
+
+class _Told:
+    """What one peer recorded of its users and of its own publications."""
+
+    def __init__(self, organisation: str, file: Path, store: StoreReader, schema: Schema) -> None:
+        self.changes: list[Change] = []
+        self.publications: list[Publication] = []
+        self._organisation = organisation
+        self._schema = schema
+        self._events = EventReader(schema)
+        self._live: set[str] = set()
+        self._begun: set[str] = set()
+        now = first = None
+        for number, row in enumerate(store.rows(HISTORY)):
+            record = read_record(row.record)
+            time_us = int(record["t"] * 1_000_000)
+            now = time_us if now is None else max(now, time_us)  # a clock may be set back
+            first = now if first is None else first
+            self._take(now, record, row_place(f"{file}: history", number))
+        if first is None:
+            raise DocumentError(
+                f"{organisation} has recorded nothing",
+                place=str(file),
+                remedy="write history = true into its configuration",
+            )
+        earlier = [
+            Change(first, organisation, row.id, interpret(row.text, schema), str(file))
+            for row in sorted(store.rows(SUBSCRIPTIONS), key=lambda row: row.created)
+            if row.id not in self._begun
+        ]
+        self.changes[:0] = earlier  # they began before anything was recorded
+
+    def _take(self, at: int, record: Record, place: str) -> None:
+        do = record["do"]
+        if do == "pub":
+            event = self._events.from_fields(record["event"])
+            self.publications.append(Publication(at, event, place))
+            return
+        if do not in ("sub", "usub"):
+            return
+        id = record["sub"]
+        if do == "sub":
+            self._live.add(id)
+            self._begun.add(id)
+            wanted = interpret(record["text"], self._schema)
+            self.changes.append(Change(at, self._organisation, id, wanted, place))
+        elif id in self._live:  # of one that began unrecorded, nothing is known but its end
+            self._live.remove(id)
+            self.changes.append(Change(at, self._organisation, id, None, place))

@@ -1,0 +1,108 @@
+"""Document: what every report has: verdicts, contents, sections, method, and its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from qns.report.claim import Claim
+from qns.report.figures import png_file, svg_file
+from qns.report.page import Markup, element, joined
+from qns.report.section import Section, anchor
+
+_VERDICTS: Final = {
+    True: ("yes", "✓ yes"),
+    False: ("no", "✗ no"),
+    None: ("open", "– open"),
+}
+_LONGEST: Final = 2_000
+"""Characters of a value of the run's description that are shown."""
+_MOST_LISTED: Final = 30
+
+
+def picture_files(sections: Iterable[Section]) -> dict[str, bytes]:
+    """Every picture as SVG and PNG: name in the run's folder -> content."""
+    files = {}
+    for section in sections:
+        if section.picture:
+            files[f"figures/{section.picture.name}.svg"] = svg_file(section.picture)
+            files[f"figures/{section.picture.name}.png"] = png_file(section.picture)
+    return files
+
+
+def verdict_box(
+    judged: Sequence[Claim], apart: str = "", named: Callable[[str], str] = str
+) -> Markup:
+    """What must hold and whether it does; `apart` says what is judged apart, if anything."""
+    numbers = [sum(each.holds is holds for each in judged) for holds in (True, False, None)]
+    told = (
+        f"{numbers[0]} hold, {numbers[1]} do not, {numbers[2]} are open, because this run does not "
+        "tell."
+    )
+    groups: dict[tuple[str, str], list[Claim]] = {}
+    for each in judged:
+        groups.setdefault((each.figure, each.claim), []).append(each)
+    return element(
+        "section",
+        element("h2", "What must hold, and whether it does"),
+        element("p", f"{apart}{told}"),
+        element("ul", joined(_claim(some, named) for some in groups.values()), class_="claims"),
+        class_="box",
+        id="verdicts",
+    )
+
+
+def _claim(judged: Sequence[Claim], named: Callable[[str], str]) -> Markup:
+    """One claim: a verdict for each mapping, then the rule."""
+    figure, words = judged[0].figure, judged[0].claim
+    where = element("a", _capital(figure), href=f"#{anchor(figure)}")
+    parts = [element("p", where, f": {words}", class_="claim")]
+    for each in judged:
+        kind, verdict = _VERDICTS[each.holds]
+        mapping = f"{named(each.mapping)}: " if each.mapping else ""
+        told = each.numbers or each.reason
+        parts.append(element("span", verdict, class_=f"verdict {kind}"))
+        parts.append(element("p", _capital(f"{mapping}{told}.")))
+    rules = dict.fromkeys(each.reason for each in judged if each.numbers and each.reason)
+    parts.extend(element("p", _capital(f"{rule}."), class_="small") for rule in rules)
+    return element("li", *parts)
+
+
+def contents(sections: Sequence[Section], further: Iterable[tuple[str, str]]) -> Markup:
+    """Links to the sections, and to further anchors with their words."""
+    links = [(anchor(each.name), each.title) for each in sections]
+    return element(
+        "nav",
+        element(
+            "ul",
+            *(
+                element("li", element("a", words, href=f"#{at}"))
+                for at, words in (*links, *further)
+            ),
+        ),
+        aria_label="Contents",
+    )
+
+
+def definitions(words: Mapping[str, object] | Iterable[tuple[str, object]]) -> Markup:
+    """A list of terms with what is said of each."""
+    pairs = words.items() if isinstance(words, Mapping) else words
+    return element(
+        "dl",
+        joined(
+            element("dt", str(name).replace("_", " ")) + element("dd", _shown(value))
+            for name, value in pairs
+        ),
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple) and len(value) > _MOST_LISTED:
+        return f"{len(value):,}, the first {value[0]}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,125 @@
+"""`qns lab`: from figures to a report; wrong words are told at once; Ctrl-C leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, Cli
+from tests.cli.test_main import ENVIRONMENT, QNS, on_a_terminal, run
+
+
+def test_formulas_are_told_in_a_few_lines_and_again_as_json(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    outcome = cli("lab", "3.9", "3.7", "--out", out)
+    assert (outcome.status, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert lines[0] == "yes  3.7           d against α follows eq. 3.6, and rises"
+    assert lines[-1] == f"report: {out}/report.html (3 yes, 0 no, 0 open)"
+    again = cli("lab", "3.7", "3.9", "--json", "--out", out).json
+    assert again["report"] == f"{out}/report.html"
+    assert again["figures"] == ["3.7", "3.9"]
+    assert [each["holds"] for each in again["claims"]] == [True, True, True]
+    assert all(each["numbers"] and each["rule"] for each in again["claims"])
+    assert b"<svg" in (out / "report.html").read_bytes()
+    assert {each.name for each in (out / "figures").iterdir()} == {
+        f"{figure}.{kind}" for figure in ("3.7", "3.9") for kind in ("svg", "png")
+    }
+    other = cli("lab", "3.8", "--out", out)
+    assert other.status == 2
+    assert "the folder holds another report (choose another folder" in other.err
+
+
+def test_a_bar_shows_how_far_it_is_and_jobs_share_the_work(tmp_path: Path) -> None:
+    words = ["lab", "4.2", "--quick", "--jobs", "2", "--out", str(tmp_path / "out")]
+    status, shown = on_a_terminal([*QNS, *words], only_errors=True)
+    assert status == 0
+    assert b"measuring" in shown
+    one = run([*QNS, "lab", "4.2", "--quick", "--jobs", "1", "--out", str(tmp_path / "one")])
+    assert (one.returncode, one.stderr) == (0, b"")
+    for name in ("locality.csv", "report.html"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["4.21"], "unknown figure '4.21' (did you mean"),
+        (["alll"], "unknown figure 'alll' (did you mean all?"),
+        (["table-31"], "unknown figure 'table-31' (did you mean table-3.1"),
+        (["3.7", "--jobs", "0"], "--jobs '0' is no number of processes (from 1 to 256)"),
+        (["3.7", "--jobs", "many"], "--jobs 'many' is no number of processes"),
+        (["3.7", "--jobs", "9" * 30], "is no number of processes"),
+    ],
+)
+def test_wrong_words_are_told_with_a_remedy(
+    arguments: list[str], told: str, cli: Cli, tmp_path: Path
+) -> None:
+    outcome = cli("lab", *arguments, "--out", tmp_path / "out")
+    assert outcome.status == 2
+    assert outcome.err.startswith("qns: error: ")
+    assert told in outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_in_the_way_is_left_alone(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    for out, told in (
+        (tmp_path, "the folder holds other files: precious (choose an empty folder"),
+        (tmp_path / "precious" / "out", "precious/out: cannot be written: "),
+        (tmp_path / "precious", "precious: cannot be written: Not a directory (choose another"),
+    ):
+        outcome = cli("lab", "all", "--out", out)
+        assert outcome.status == 2
+        assert told in outcome.err
+    assert (tmp_path / "precious").read_text() == "x"
+
+
+def test_other_commands_do_without_its_libraries() -> None:
+    script = (
+        "import sys; from qns.cli.main import main; main(['lab', '--help']); "
+        "print({'numpy', 'matplotlib', 'networkx', 'rtree', 'numba'} & {*sys.modules})"
+    )
+    done = run([QNS[0], "-c", script])
+    assert (done.stdout.splitlines()[-1], done.stderr) == (b"set()", b"")
+
+
+def test_without_its_libraries_the_remedy_is_told() -> None:
+    script = (
+        "import importlib.util as u; found = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'matplotlib' else found(name, *rest)\n"
+        "from qns.cli.main import main\n"
+        "raise SystemExit(main(['lab', 'all', '--out', '/no/out']))\n"
+    )
+    done = run([QNS[0], "-c", script])
+    assert done.returncode == 2
+    assert done.stderr == b'qns: error: matplotlib is not installed (pip install "qns[lab]")\n'
+
+
+def test_ctrl_c_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*QNS, "lab", "4.12", "--jobs", "2", "--out", str(tmp_path / "out")],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            deadline = time.monotonic() + 100
+            while not list(tmp_path.glob(".out-*/lab.json")):  # it has begun
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            told = process.communicate(timeout=100)
+        finally:
+            process.kill()
+    assert (process.returncode, *told) == (130, b"", b"")
+    assert not list(tmp_path.iterdir())

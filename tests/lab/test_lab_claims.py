@@ -1,0 +1,355 @@
+"""Each claim on numbers that make it yes, no and open: the rule is what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+
+from qns.lab.associativity_cost import Cost
+from qns.lab.comparison import LocalityRow, StrategyRow
+from qns.lab.findings import Findings, SeededLocality, SeededStrategy
+from qns.lab.loss_experiment import Curve, Loss, Rates, Results
+from qns.lab.report.claims import claims
+from qns.lab.report.loss_claims import loss_claims, model_claims
+from qns.lab.report.organisation_claims import organisation_claims, proximity_claims
+from qns.lab.report.runs import Runs, between, even_text, evens_text, forwarders
+from qns.lab.report.verdicts import above, all_of, at_least, at_most, below
+from qns.lab.self_organisation import CBR, SOCBR, Window
+from qns.lab.setups import LocalityCase, Setups
+from qns.report.claim import Claim
+from qns.report.statistics import Estimate
+
+SIZES = (50, 100, 150)
+
+
+def windows(variant: str, change: Callable[[int, int], dict[str, float]]) -> list[Window]:
+    """Of three seeds that hardly differ; CBR's numbers but for what `change` says."""
+    found = []
+    for seed in range(3):
+        for size in SIZES:
+            usual = Window(
+                "flat", variant, seed, size, 10.0 + seed / 1_000, 4.0, 1.0, size / 1_000, 500.0,
+                99 * size, 0, 0, 0,
+            )  # fmt: skip
+            found.append(usual._replace(**change(seed, size)))  # type: ignore[arg-type]
+    return found
+
+
+def runs_of(**variants: Callable[[int, int], dict[str, float]]) -> Runs:
+    all_windows = windows(CBR, lambda *_: {})
+    for name, change in variants.items():
+        all_windows += windows(name.replace("_", " "), change)
+    return Runs(all_windows)
+
+
+def verdicts(judged: Iterable[Claim]) -> dict[tuple[str, str], list[bool | None]]:
+    """(figure, first words) -> the verdicts."""
+    found: dict[tuple[str, str], list[bool | None]] = {}
+    for each in judged:
+        assert each.numbers or each.holds is None
+        assert each.reason
+        assert "nan" not in f"{each.numbers} {each.reason}"
+        found.setdefault((each.figure, " ".join(each.claim.split()[:2])), []).append(each.holds)
+    return found
+
+
+def good_socbr(seed: int, size: int) -> dict[str, float]:
+    """As in the thesis: 70 % of 6 pure forwarders removed for 40 messages per subscription."""
+    return {
+        "hops": 5.8 + seed / 1_000,
+        "way_in": 0.3,
+        "associativity": 0.8 if size > 50 else 0.5,
+        "latency_ms": 750.0,
+        "organisation_messages": 40 * size,
+        "discovery_messages": 36 * size,
+        "swaps": size,
+    }
+
+
+def bad_socbr(seed: int, size: int) -> dict[str, float]:
+    """Dear and of no use: worse the more subscriptions there are."""
+    return {
+        "hops": 11.0 + seed / 1_000,
+        "associativity": size / 2_000,
+        "latency_ms": 400.0,
+        "organisation_messages": size**3 // 100,
+        "discovery_messages": size**3 // 1_000,
+    }
+
+
+def unsure_socbr(seed: int, size: int) -> dict[str, float]:
+    """Three seeds that say three things."""
+    good, bad = good_socbr(seed, size), bad_socbr(seed, size)
+    return [good, bad, {**good, "hops": 9.5, "associativity": 0.05}][seed]
+
+
+def limited(seed: int, size: int) -> dict[str, float]:
+    return {"hops": 8.0 + seed / 1_000, "organisation_messages": 10 * size}
+
+
+ORGANISATION = {
+    ("4.12", "SOCBR removes"),
+    ("4.13", "Associativity climbs"),
+    ("4.14", "Break-even near"),
+    ("4.14", "About 30"),
+    ("4.15", "Messages of"),
+    ("4.15", "About 90"),
+    ("4.16", "A limited"),
+}
+
+
+def test_the_thesiss_numbers_hold() -> None:
+    found = verdicts(organisation_claims(runs_of(SOCBR=good_socbr, TTL_4=limited)))
+    assert found == {each: [True] for each in ORGANISATION}
+
+
+def test_bad_numbers_do_not() -> None:
+    found = verdicts(organisation_claims(runs_of(SOCBR=bad_socbr, TTL_4=bad_socbr)))
+    assert found.keys() == ORGANISATION
+    assert found == {each: [False] for each in ORGANISATION}
+
+
+def test_what_seeds_do_not_agree_on_is_open() -> None:
+    found = verdicts(organisation_claims(runs_of(SOCBR=unsure_socbr, TTL_4=unsure_socbr)))
+    for claim in (("4.12", "SOCBR removes"), ("4.13", "Associativity climbs")):
+        assert found[claim] == [None]
+    for claim in (("4.14", "Break-even near"), ("4.14", "About 30"), ("4.15", "About 90")):
+        assert found[claim] == [None]
+
+
+PROXIMITY = {
+    ("4.17", "SOCBR alone"),
+    ("4.18", "d_b ="),
+    ("4.19", "Break-even near"),
+    ("4.20", "d_b ="),
+}
+
+
+def test_a_bound_that_keeps_the_gain_for_little_latency_holds() -> None:
+    def bound(seed: int, size: int) -> dict[str, float]:
+        return {**good_socbr(seed, size), "hops": 6.5 + seed / 1_000, "latency_ms": 530.0}
+
+    found = verdicts(proximity_claims(runs_of(pb_100_ms=bound, SOCBR=good_socbr)))
+    assert found == {each: [True] for each in PROXIMITY}
+
+
+def test_a_bound_that_gains_nothing_and_takes_long_does_not() -> None:
+    def bound(seed: int, size: int) -> dict[str, float]:
+        return {**bad_socbr(seed, size), "latency_ms": 900.0}
+
+    slow = {"latency_ms": 450.0}
+    found = verdicts(
+        proximity_claims(runs_of(pb_100_ms=bound, SOCBR=lambda *at: good_socbr(*at) | slow))
+    )
+    assert found == {each: [False] for each in PROXIMITY}
+
+
+def test_where_socbr_gains_nothing_there_is_nothing_to_keep() -> None:
+    found = verdicts(proximity_claims(runs_of(pb_100_ms=good_socbr, SOCBR=bad_socbr)))
+    assert found["4.18", "d_b ="] == [False]
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def test_break_even_is_where_both_need_equally_many_messages() -> None:
+    runs = runs_of(SOCBR=good_socbr, pb_100_ms=bad_socbr)
+    even = runs.break_even(SOCBR)
+    assert even == pytest.approx(40 / 4.2)
+    cheaper = [runs.fewer_messages_percent(SOCBR, ratio).mean > 0 for ratio in (9, 10)]
+    assert cheaper == [False, True]
+    assert runs.break_even("pb 100 ms") is None
+    assert (even_text(even), even_text(None)) == ("R = 10", "never")
+    assert evens_text([9.6, None, 12.0]) == "10 to 12 in single seeds, never in 1 of 3 seeds"
+    assert runs_of(SOCBR=lambda *_: {"subscription_messages": 0}).break_even(SOCBR) == 0
+
+
+def test_pure_forwarders_are_told_apart() -> None:
+    runs = runs_of(SOCBR=good_socbr)
+    assert runs.fewer_percent(SOCBR, forwarders).mean == pytest.approx(70, abs=0.1)
+    assert runs.fewer_percent(SOCBR, between, 150).mean == pytest.approx(70, abs=0.1)
+    assert runs.sizes == list(SIZES)
+    assert runs.last == 150
+    assert not Runs([])
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most"),
+    [
+        (Estimate(5, 1, 3), True, False),
+        (Estimate(3, 1, 3), True, None),
+        (Estimate(2, 1, 3), None, None),
+        (Estimate(1, 1, 3), None, True),
+        (Estimate(0, 1, 3), False, True),
+    ],
+)
+def test_a_verdict_is_open_where_the_interval_holds_both(
+    value: Estimate, least: bool | None, most: bool | None
+) -> None:
+    assert at_least(value, 2) is least
+    assert at_most(value, 2) is most
+    assert above(value, 2) is (None if most is None else not most)
+    assert below(value, 2) is (None if least is None else not least)
+
+
+def test_one_no_is_enough() -> None:
+    assert all_of(True, None, False) is False
+    assert all_of(True, None) is None
+    assert all_of(True, True) is True
+
+
+# --- loss -----------------------------------------------------------------------------------------
+
+RATES = (
+    Rates(100, 0.97, 1.21, 12.2, 9.95, 4.0, 3.0, 1.2),
+    Rates(250, 0.62, 0.80, 19.06, 14.03, 6.0, 5.0, 1.2),
+)
+
+
+def curve(gap: float) -> Curve:
+    return Curve("F", 100, (0.0, 1.0, 2.0), (0.01, 0.5, 1.0), (0.01, 0.5 - gap, 0.99))
+
+
+def lost(t_on_s: float, delivered: int, **models: float) -> Loss:
+    d = delivered / 1_000
+    usual = {"d_model": d, "d_means": d, "d_002": d}
+    halves = (delivered // 2, delivered - delivered // 2)
+    return Loss(100, t_on_s, 1_000, halves, **(usual | models))
+
+
+def results(*losses: Loss, rates: tuple[Rates, ...] = RATES, gap: float = 0.05) -> Results:
+    return Results((curve(gap),), rates, tuple((row, row) for row in rates), losses)
+
+
+GOOD_LOSS = results(lost(22, 650), lost(50, 850), lost(500, 985))
+
+
+def test_good_losses_hold() -> None:
+    found = verdicts(loss_claims(GOOD_LOSS))
+    printed = found.pop(("002-9", "The same"))
+    assert len(printed) == 1
+    assert all(all(some) for some in found.values())
+    assert len(found["3.12", "The model"]) == 2  # the two readings of g
+
+
+@pytest.mark.parametrize(
+    ("loss", "claim"),
+    [
+        (replace(GOOD_LOSS, curves=(curve(0.2),)), ("3.10", "F and")),
+        (replace(GOOD_LOSS, rates=RATES[::-1], losses=()), None),
+        (
+            results(*GOOD_LOSS.losses, rates=(RATES[0], replace(RATES[1], s=1.3))),
+            ("table-3.1", "r >"),
+        ),
+        (
+            results(*GOOD_LOSS.losses, rates=(RATES[0], replace(RATES[1], s=0.96, r=1.2))),
+            ("table-3.1", "The rates"),
+        ),
+        (results(lost(22, 650), lost(50, 500), lost(500, 985)), ("3.11", "Measured d")),
+        (results(lost(22, 650), lost(50, 850, d_model=0.7)), ("3.12", "The model")),
+        (results(lost(22, 650), lost(50, 850, d_means=0.7)), ("3.12", "The model")),
+        (results(lost(22, 650, d_002=0.7), lost(50, 850)), ("002-9", "The model")),
+        (results(lost(22, 100), lost(50, 850)), ("002-9", "The same")),
+    ],
+)
+def test_bad_losses_do_not(loss: Results, claim: tuple[str, str] | None) -> None:
+    found = verdicts(loss_claims(loss))
+    if claim is None:  # the order of rows does not matter
+        assert found["table-3.1", "r >"] == [True]
+    else:
+        assert False in found[claim]
+
+
+def test_the_smallest_t_on_may_be_off() -> None:
+    loss = results(lost(22, 650, d_model=0.3, d_means=0.3), lost(50, 850))
+    assert verdicts(loss_claims(loss))["3.12", "The model"] == [True, True]
+
+
+def test_why_eq_3_1_is_off_is_told_with_it() -> None:
+    loss = results(lost(22, 650), lost(50, 850, d_model=0.7))
+    no, yes = [each for each in loss_claims(loss) if each.figure == "3.12"]
+    assert (no.holds, yes.holds) == (False, True)
+    assert "T_diff − E[D]" in no.reason
+    assert "30 % on 100 hosts" in no.reason
+    assert "E[D]" not in yes.reason
+
+
+def test_formulas_hold() -> None:
+    assert all(each.holds for each in model_claims())
+
+
+# --- locality, strategies, associativity ----------------------------------------------------------
+
+CASE = LocalityCase(100, 200.0)
+
+
+def localities(*hops: tuple[float, ...]) -> Findings:
+    """Hops of CBR for each locality, and in it for each seed."""
+    rows = [
+        SeededLocality(CASE, LocalityRow(seed, at / 10, cbr, 99.0, 40.0))
+        for at, seeds in enumerate(hops)
+        for seed, cbr in enumerate(seeds)
+    ]
+    return Findings(Setups(), locality=tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("hops", "falls", "near"),
+    [
+        (((95.0, 96.0, 95.5), (70.0, 71.0, 70.5), (50.0, 51.0, 50.5)), True, True),
+        (((60.0, 61.0, 60.5), (70.0, 71.0, 70.5), (50.0, 51.0, 50.5)), False, False),
+        (((50.0, 51.0, 50.5), (50.0, 51.0, 50.5), (60.0, 61.0, 60.5)), False, False),
+        (((99.0, 50.0, 80.0), (70.0, 71.0, 70.5), (40.0, 71.0, 60.0)), None, None),
+    ],
+)
+def test_locality(
+    hops: tuple[tuple[float, ...], ...], falls: bool | None, near: bool | None
+) -> None:
+    found = verdicts(claims(localities(*hops)))
+    assert found["4.2", "CBR's hops"] == [falls]
+    assert found["4.2", "Without locality"] == [near]
+
+
+def strategies(**pure: float) -> Findings:
+    rows = tuple(
+        SeededStrategy(
+            seed,
+            StrategyRow(
+                name.replace("_", " "), 99.0, 2.0 + more, 2.0 + more, 2.0, more, 5.0, 9, 70.0, {}
+            ),
+        )
+        for name, more in pure.items()
+        for seed in range(2)
+    )
+    return Findings(Setups(), strategies=rows)
+
+
+def test_strategies() -> None:
+    good = strategies(CBR=5.0, QNS_direct=0.0, QNS_tree=0.0)
+    wants = ("table-2.1", "Every strategy"), ("table-2.1", "QNS has")
+    assert [verdicts(claims(good))[each] for each in wants] == [[True], [True]]
+    detour = strategies(CBR=5.0, QNS_direct=0.0, QNS_tree=1.0)
+    assert [verdicts(claims(detour))[each] for each in wants] == [[True], [False]]
+    first = good.strategies[0]
+    other = first._replace(row=replace(first.row, ideal_hops=1.5))
+    fewer = replace(good, strategies=(other, *good.strategies[1:]))
+    assert verdicts(claims(fewer))[wants[0]] == [False]
+
+
+@pytest.mark.parametrize(
+    ("cost", "holds"),
+    [
+        (Cost(3_000, 0.5, 1e-15, 0.01, 1.0, True), True),
+        (Cost(3_000, 0.5, 1e-3, 0.01, 1.0, True), False),
+        (Cost(3_000, 0.5, 1e-15, 9.0, 1.0, True), False),
+    ],
+)
+def test_associativity(cost: Cost, holds: bool) -> None:
+    found = verdicts(claims(Findings(Setups(), costs=(cost,))))
+    assert found["associativity", "Associativity of"] == [holds]
+
+
+def test_what_was_not_measured_is_not_judged() -> None:
+    assert {each.figure for each in claims(Findings(Setups()))} == {"3.7", "3.8", "3.9"}

@@ -1,0 +1,61 @@
+"""A Spark cluster of its own on loopback: a master and a worker from the wheel of pyspark."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from qns.pipeline.spark.java import java_home
+from tests.pipeline.test_run import ROOT, wait_for
+
+HOME = Path(pyspark.__file__).parent
+
+
+@dataclass(frozen=True)
+class Cluster:
+    master: str
+    worker: subprocess.Popen[bytes]
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Two cores; executors find the jobs of the tests beside the code that is sent to them."""
+    master = _start(folder, "master.Master", "--port", "0")
+    with _ending(master):
+        log = folder / "master.Master.log"
+        wait_for(lambda: re.search(r"spark://127.0.0.1:\d+", log.read_text("utf-8")) is not None)
+        found = re.search(r"spark://127.0.0.1:\d+", log.read_text("utf-8"))
+        assert found
+        words = ("-c", "2", "-m", "1g", "-d", str(folder / "work"), found[0])
+        worker = _start(folder, "worker.Worker", *words)
+        with _ending(worker):
+            log_ = folder / "worker.Worker.log"
+            wait_for(lambda: "Successfully registered" in log_.read_text("utf-8"))
+            yield Cluster(found[0], worker)
+
+
+def _start(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    words = [str(HOME / "bin/spark-class"), f"org.apache.spark.deploy.{name}"]
+    words += ["--host", "127.0.0.1", "--webui-port", "0", *arguments]
+    variables = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java_home(folder))}
+    variables |= {"PYTHONPATH": str(ROOT), "SPARK_HOME": str(HOME)}
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            words, stdout=log, stderr=log, cwd=folder, env={**os.environ, **variables}
+        )
+
+
+@contextmanager
+def _ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,133 @@
+"""The same bytes from every master, and clusters that lose what they compute on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from qns.pipeline.run.run import run
+from tests.pipeline.cluster import HOME, Cluster, cluster
+from tests.pipeline.test_run import ROOT, SMALL, files, is_alive, page, wait_for, work_of
+from tests.pipeline.test_spark import no_java
+
+__all__ = ["no_java"]
+
+RUN = """
+import sys
+from pathlib import Path
+from qns.pipeline.run.run import run
+from tests.pipeline.test_run import SMALL, page, work_of
+run(work_of(SMALL), Path(sys.argv[1]), page, sys.argv[2] if len(sys.argv) > 2 else None)
+"""
+
+LOSING = """
+import sys
+from pathlib import Path
+from qns.errors import QnsError
+from qns.pipeline.spark import tasks
+from qns.pipeline.spark.session import session
+from tests.pipeline import jobs
+tasks.EXECUTORS_S = 120
+master, folder = sys.argv[1:]
+waiting = tasks.Task(jobs.waiting, (folder, "task", 7), "waiting")
+told = Path(folder, "told")
+with session(master, "test", Path(folder)) as spark:
+    found = tasks.run_tasks(spark, [waiting])
+    told.write_text(str(found["squares"].num_rows), encoding="utf-8")
+    tasks.EXECUTORS_S = 5
+    Path(folder, "go").unlink()
+    try:
+        tasks.run_tasks(spark, [waiting])
+    except QnsError as problem:
+        told.write_text(str(problem), encoding="utf-8")
+"""
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("expected")
+    run(work_of(SMALL), out, page)
+    return files(out)
+
+
+@pytest.fixture(scope="module")
+def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+def started(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*words], capture_output=True, cwd=ROOT, env=os.environ, timeout=600, check=False
+    )
+
+
+def test_one_core_and_no_java_give_the_same_bytes_without_a_word(
+    expected: dict[str, bytes], tmp_path: Path, no_java: Path
+) -> None:
+    done = started(sys.executable, "-c", RUN, str(tmp_path / "out"), "local[1]")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert files(tmp_path / "out") == expected
+
+
+def test_a_cluster_gives_the_same_bytes_without_a_word(
+    expected: dict[str, bytes], tmp_path: Path, loopback: Cluster
+) -> None:
+    done = started(sys.executable, "-c", RUN, str(tmp_path / "out"), loopback.master)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert files(tmp_path / "out") == expected
+
+
+def test_spark_submit_gives_the_same_bytes(
+    expected: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    script = tmp_path / "script.py"
+    script.write_text(RUN, encoding="utf-8")
+    words = [str(HOME / "bin/spark-submit"), "--master", "local[2]"]
+    done = started(*words, str(script), str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b""
+    assert files(tmp_path / "out") == expected
+
+
+def test_a_lost_executor_is_replaced_and_a_lost_cluster_is_told(
+    tmp_path: Path, loopback: Cluster
+) -> None:
+    begun = tmp_path / "task.begun"
+    words = [sys.executable, "-c", LOSING, loopback.master, str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT) as process:
+        try:
+            wait_for(begun.exists)
+            worker = int(begun.read_text(encoding="ascii"))
+            os.kill(executor_of(worker), signal.SIGKILL)
+            (tmp_path / "go").touch()
+            wait_for((tmp_path / "told").exists)
+            assert (tmp_path / "told").read_text(encoding="utf-8") == "7"
+            wait_for(lambda: begun.read_text(encoding="ascii") != str(worker))
+            wait_for(lambda: not (tmp_path / "go").exists())
+            loopback.worker.kill()
+            wait_for(lambda: process.poll() is not None)
+        finally:
+            process.kill()
+    told = (tmp_path / "told").read_text(encoding="utf-8")
+    assert told.startswith(f"{loopback.master}: no executor is left, for 5 s")
+    assert not is_alive(worker)
+
+
+def executor_of(worker: int) -> int:
+    """The JVM of the executor that a Python worker belongs to."""
+    pid = worker
+    while b"CoarseGrainedExecutorBackend" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        assert pid > 1
+    return pid

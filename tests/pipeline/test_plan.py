@@ -1,0 +1,87 @@
+"""Plans: which scenarios a run has, and which parameters are impossible."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from qns.d2q.shipped import AGENCIES
+from qns.errors import QnsError
+from qns.pipeline.run.plan import VARIATIONS, Plan, points_between, variations
+from qns.pipeline.workload.scenario import HARD, Workload
+
+
+def jobs_of(plan: Plan) -> Counter[str]:
+    return Counter(task.job.__name__ for tasks in plan.groups.values() for task in tasks)
+
+
+def test_points_are_added_between_the_numbers() -> None:
+    assert points_between((100, 1_000, 3_000)) == (100, 200, 500, 1_000, 2_000, 3_000)
+    assert points_between((7, 30)) == (7, 10, 20, 30)
+    assert points_between((1_000,)) == (100, 200, 500, 1_000)
+    assert points_between((30,)) == (30,)
+
+
+def test_the_paper_is_the_default() -> None:
+    plan = Plan()
+    assert len(plan.scenarios) == 2 * 5
+    assert jobs_of(plan) == {"merge_job": 100, "notification_job": 10}
+    assert {len(scenario.hosts) for scenario in plan.scenarios} == {10}
+    assert {scenario.subscriptions for scenario in plan.scenarios} == {10_000}
+    assert Plan().described() == plan.described()
+
+
+def test_options_add_scenarios_and_tasks() -> None:
+    small = {"subscriptions": (10,), "seeds": 2, "organisations": (2, 3)}
+    plain = Plan(**small)
+    assert jobs_of(plain)["merge_job"] == 2 * 2 * (2 + 3)
+    assert jobs_of(Plan(**small, exact_merging=True))["beyond_job"] == 2 * 2 * (2 + 3)
+    assert len(Plan(**small, churns=(0.0, 0.2)).scenarios) == 2 * len(plain.scenarios)
+    hard = [each for each in Plan(**small, hard=True).scenarios if each.workload == HARD]
+    assert len(hard) == len(plain.scenarios)
+    assert not jobs_of(Plan(**small, publications=()))["notification_job"]
+
+
+def test_each_parameter_is_varied_alone() -> None:
+    base = Workload()
+    for varied in variations(base):
+        changed = [name for name in VARIATIONS if getattr(varied, name) != getattr(base, name)]
+        assert len(changed) == 1
+    assert {*VARIATIONS} == {*Workload.__dataclass_fields__}
+    plan = Plan(subscriptions=(100, 100_000), seeds=2, sensitivity=True)
+    others = [each for each in plan.scenarios if each.workload != base]
+    assert len(others) == 2 * len(list(variations(base)))
+    assert {each.checkpoints for each in others} == {(10_000,)}
+    assert {each.mapping for each in others} == {"partial"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"seeds": 0}, "0 seeds (from 1 to 1,000)"),
+        ({"organisations": (1,)}, "1 organisations (from 2 to 500)"),
+        ({"organisations": (501,)}, "501 organisations"),
+        ({"organisations": ()}, "no organisations"),
+        ({"subscriptions": ()}, "no subscriptions"),
+        ({"subscriptions": (0,)}, "no subscriptions"),
+        ({"subscriptions": (5, 5)}, "do not rise"),
+        ({"subscriptions": (10**9,)}, "1,000,000,000 subscriptions of one organisation"),
+        ({"mappings": ("half",)}, "unknown mapping 'half'"),
+        ({"churns": (1.0,)}, "churn 1"),
+        ({"publications": (9, 3)}, "do not rise"),
+        ({"publications": (), "fan_outs": (2,)}, "trees without publications"),
+        ({"fan_outs": (-1,)}, "the fan-out -1"),
+        ({"seeds": 1_000, "organisations": tuple(range(2, 20))}, "36,000 scenarios"),
+    ],
+)
+def test_impossible_parameters_are_refused(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(QnsError) as caught:
+        Plan(**asked)
+    assert told in str(caught.value)
+
+
+def test_any_schema_can_be_planned() -> None:
+    plan = Plan(schema=AGENCIES, organisations=(3,), subscriptions=(10,), seeds=1)
+    assert plan.described()["schema"] == "agencies"
