@@ -17,7 +17,7 @@ from benchmarks.soap_federation import PRODUCERS, Federated, served
 from benchmarks.soap_latency import latency
 from benchmarks.soap_load import Connection, Spent, loaded
 
-SERVERS = ("spyne", "qns", "bare")
+SERVERS = ("spyne", "qns", "bare", "lean")
 PER_CALL = (1, 10, 100)
 _LEAST_CALLS = 4
 """Of each producer in a round: a single burst tells nothing of a server that works in groups."""
@@ -34,8 +34,8 @@ async def _run(quick: bool, tell: Any) -> dict[str, Any]:
     }
     async with Federated() as federation:
         servers = {"qns": (federation.pid, federation.port)}
-        with served("bare") as bare, served("spyne") as spyne:
-            servers |= {"bare": bare, "spyne": spyne}
+        with served("bare") as bare, served("lean") as lean, served("spyne") as spyne:
+            servers |= {"bare": bare, "lean": lean, "spyne": spyne}
             for nth in range(repeats):
                 for per_call in PER_CALL:
                     tell(f"soap: {per_call} per envelope, round {nth + 1} of {repeats}")
@@ -107,8 +107,8 @@ def text(results: dict[str, Any]) -> str:
             f"`notify` from {results['producers']} producers at once, each on one kept-alive "
             "connection; medians of rounds in which the servers take turns. `qns` commits durably "
             "before it answers, and delivers each event to one user; `spyne` decodes and answers; "
-            "`bare` parses and answers. Their HTTP: `qns` has its own on httptools and uvloop, "
-            "`bare` aiohttp's server on uvloop, `spyne` waitress.",
+            "`bare`, the limit, parses and answers, on aiohttp's server and uvloop; `lean` does so "
+            "on the HTTP layer of QNS; `spyne` is on waitress.",
             table(
                 ["server", "per envelope", "notifications/s", "CPU", "of the limit", "of spyne"],
                 rows,

@@ -1,13 +1,15 @@
-"""What QNS's server is compared with: `python -m benchmarks.soap_servers bare|spyne`.
+"""What QNS's server is compared with: `python -m benchmarks.soap_servers bare|lean|spyne`.
 
-`bare` parses the same envelopes with the same hardened parser and answers a constant. `spyne` is
-the same contract served by spyne as it comes, with its schema validation, on waitress. Each prints
-its address and runs until it is ended.
+`bare` parses the same envelopes with the same hardened parser and answers a constant, on aiohttp's
+server; `lean` does it on the HTTP layer that QNS has for itself. `spyne` is the same contract
+served by spyne as it comes, with its schema validation, on waitress. Each prints its address and
+runs until it is ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from email.message import Message
 from typing import Any
@@ -16,6 +18,7 @@ import uvloop
 from aiohttp import web
 from waitress.server import create_server
 
+from qns.runtime.http import HttpServer, Request, Response
 from qns.soap.contract import _application as application
 from qns.soap.hardening import parse_hostile
 from qns.soap.shapes import NAMESPACE
@@ -37,6 +40,18 @@ async def bare() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(f"bare listens on http://127.0.0.1:{runner.addresses[0][1]}/", flush=True)
+    await asyncio.Event().wait()
+
+
+async def lean() -> None:
+    async def answer(request: Request) -> Response:
+        parse_hostile(request.body)
+        return Response(200, CONSTANT, "text/xml; charset=utf-8")
+
+    server = HttpServer(answer, lambda _: 1 << 22, most_connections=1_000, body_within_s=15.0)
+    sock = socket.create_server(("127.0.0.1", 0))
+    await server.start(sock)
+    print(f"lean listens on http://127.0.0.1:{sock.getsockname()[1]}/", flush=True)
     await asyncio.Event().wait()
 
 
@@ -73,4 +88,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "spyne":
         spyne()
     else:
-        uvloop.run(bare())
+        uvloop.run(lean() if sys.argv[1] == "lean" else bare())

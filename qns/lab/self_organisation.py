@@ -53,14 +53,14 @@ RATIOS: Final = (2, 5, 10, 12, 15, 20, 30, 50, 75, 100, 200)
 """R: publications for each subscription."""
 
 SHAPES: Final = {
-    "sides up to 50": Shape(longest=50),
-    "sides up to 200": Shape(),
-    "sides up to 500": Shape(longest=500),
-    "sides up to 1,000": Shape(longest=1_000),
-    "Zipf exponent 2": Shape(zipf=2),
-    "4 × 4 cells, Zipf exponent 1.5": Shape(cells=4, zipf=1.5),
-    "each broker one quarter": Shape(locality=1),
-    "sides up to 500, each broker one quarter": Shape(longest=500, locality=1),
+    "sides ≤ 50": Shape(longest=50),
+    "sides ≤ 200": Shape(),
+    "sides ≤ 500": Shape(longest=500),
+    "sides ≤ 1,000": Shape(longest=1_000),
+    "Zipf 2": Shape(zipf=2),
+    "4 × 4 cells, Zipf 1.5": Shape(cells=4, zipf=1.5),
+    "quarters": Shape(locality=1),
+    "sides ≤ 500, quarters": Shape(longest=500, locality=1),
 }
 """What the thesis leaves open about subscriptions, and how much depends on it."""
 QUARTERS: Final = 4

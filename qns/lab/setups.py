@@ -53,7 +53,7 @@ class Setups:
     def quick(self) -> Setups:
         """Less than two minutes; the same questions, with less to say."""
         few = self_organisation.Setup().quick()
-        chosen = ("sides up to 200", "sides up to 500, each broker one quarter")
+        chosen = ("sides ≤ 200", "sides ≤ 500, quarters")
         return replace(
             self,
             loss=self.loss.quick(),

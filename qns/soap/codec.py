@@ -137,6 +137,10 @@ _LEAF_READERS: Final[dict[Leaf, Reader]] = {
 # -- writing ----------------------------------------------------------------------------------
 
 
+_MOST_REMEMBERED: Final = 1_000
+"""Characters of an element; longer ones do not come again."""
+
+
 def writer_of(shape: Shape) -> Writer:
     """Puts the children of the shape's element; ValueRefused for what the wire cannot carry."""
     take = shape.take
@@ -157,6 +161,8 @@ def _field_writer(field: Field, itself: Writer) -> Writer:
     else:
         inner = writer_of(field.kind) if isinstance(field.kind, Shape) else itself
         write_one = _element_writer(inner, opening, closing)
+        if isinstance(field.kind, Shape):
+            write_one = _remembering_writer(write_one)
     if field.occurs is Occurs.ONCE:
         return write_one
     if field.occurs is Occurs.PERHAPS:
@@ -178,6 +184,33 @@ def _element_writer(inner: Writer, opening: str, closing: str) -> Writer:
         put(closing)
 
     return write
+
+
+def _remembering_writer(write_one: Writer) -> Writer:
+    """The same element often comes again: who sends, and that a notification was taken."""
+    last: tuple[Any, str] = (object(), "")
+
+    def write(put: Put, value: Any) -> None:
+        nonlocal last
+        before, text = last
+        if value != before:
+            parts: list[str] = []
+            write_one(parts.append, value)
+            text = "".join(parts)
+            if len(text) <= _MOST_REMEMBERED and _is_fixed(value):
+                last = value, text
+        put(text)
+
+    return write
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether it stays as it is: a tuple says that it can be hashed even if a list is in it."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _optional_writer(write_one: Writer, default: Any) -> Writer:

@@ -33,7 +33,7 @@ SMALL = Setups(
     ),
     organisation=TINY,
     proximity=TINY,
-    shapes={name: self_organisation.SHAPES[name] for name in ("sides up to 500",)},
+    shapes={name: self_organisation.SHAPES[name] for name in ("sides ≤ 500",)},
     shape_setup=TINY,
     seeds=2,
     brokers=8,
@@ -251,6 +251,6 @@ def test_other_shapes_are_run_with_the_same_seeds() -> None:
     found = self_organisation.on_shapes(replace(TINY, seeds=2), shapes)
     assert [name for name, _ in found] == [name for name in shapes for _ in range(4)]
     assert {window.subscriptions for _, window in found} == {TINY.subscriptions}
-    wide = [window.ideal for name, window in found if name == "sides up to 200"]
-    narrow = [window.ideal for name, window in found if name == "sides up to 50"]
+    wide = [window.ideal for name, window in found if name == "sides ≤ 200"]
+    narrow = [window.ideal for name, window in found if name == "sides ≤ 50"]
     assert min(wide) > max(narrow)

@@ -118,7 +118,7 @@ def _shapes_section(shaped: tuple[ShapedWindow, ...]) -> Section:
         f"{shaped[0].window.subscriptions:,} subscriptions; below zero: it adds some. {INTERVALS}",
         (
             Panel(
-                "Pure forwarders removed",
+                "Removed",
                 "",
                 "removed",
                 tuple(
@@ -155,8 +155,9 @@ def _shapes_section(shaped: tuple[ShapedWindow, ...]) -> Section:
         "much in common."
     )
     notes = (
-        "Each broker one quarter: a broker's users ask only for things in one quarter of the "
-        "space; who shares a quarter is spread over the tree at first.",
+        "Sides: the longest of a rectangle, in a space of 1,000. Quarters: a broker's users ask "
+        "only for things in one quarter of the space, and who shares one is spread over the tree "
+        "at first. What is not told is as everywhere else: sides ≤ 200, 10 × 10 cells, Zipf 1.",
     )
     return Section(name, title, sentence, picture, (table,), notes)
 

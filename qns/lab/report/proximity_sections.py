@@ -78,8 +78,8 @@ def _latency_section(
         "How often something is published changes nothing here: the latency is the tree's, the "
         "same for every R. Therefore it is drawn against subscriptions, where the thesis has R."
         if name == "4.20"
-        else "The network's latency only; the thesis measured 3 to 4 seconds with the TCP stack "
-        "and brokers of its simulator."
+        else "The network's latency only. The thesis has seconds (1.5 to 2 more are its 50 %), with "
+        "the TCP stack and the brokers of its simulator in them."
     ]
     if diameters_ms:
         notes.append(

@@ -53,8 +53,9 @@ _METHOD: Final = (
 )
 _OPEN: Final = (
     "Sizes, shapes and the rules of claims were fixed after a pilot on one seed of CBR and SOCBR "
-    "(up to 1,500 subscriptions), of figure 4.2 and of table 2.1, not before. All shapes of that "
-    "pilot are in the report. Where a verdict depends on the size, its numbers say so.",
+    "(up to 1,500 subscriptions), of figure 4.2 and of table 2.1 and after a quick run, not "
+    "before. All shapes of that pilot are in the report. Where a verdict depends on the size, its "
+    "numbers say so.",
     "What the thesis leaves open is chosen above with its reason, and the numbers depend on it: "
     "how subscriptions are drawn, how long a message is handled, how many subscriptions a run has.",
     "The papers' pictures are not at hand; only numbers and words of their text are compared.",
