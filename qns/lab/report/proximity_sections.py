@@ -78,7 +78,7 @@ def _latency_section(
         "How often something is published changes nothing here: the latency is the tree's, the "
         "same for every R. Therefore it is drawn against subscriptions, where the thesis has R."
         if name == "4.20"
-        else "The network's latency only. The thesis has seconds (1.5 to 2 more are its 50 %), with "
+        else "The network's latency only. The thesis has seconds (1.5 to 2 more are 50 %), with "
         "the TCP stack and the brokers of its simulator in them."
     ]
     if diameters_ms:
