@@ -43,6 +43,7 @@ class Chaos:
 
     async def _weather(self, until: float) -> None:
         weather = self.stage.proxy.weather
+        weather.roughness = self.chance.choice((0.3, 0.6))  # so that a short soak has faults too
         while await self._pause(self.chance.uniform(1.0, 5.0), until):
             weather.roughness = self.chance.choice((0.0, 0.1, 0.3, 0.6))
 
