@@ -47,6 +47,7 @@ else:
     _new_event_loop = uvloop.new_event_loop
 
 _COLLECT_AFTER: Final = (2_000, 10, 100)
+_SWITCH_S: Final = 0.000_2
 _STOPS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -125,6 +126,8 @@ class Running:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
+        # The commit thread has the disk's answer long before a busy loop lets it say so.
+        sys.setswitchinterval(_SWITCH_S)
         tell(
             logging.INFO,
             "started",
