@@ -28,7 +28,14 @@ from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.iil.requests import Publish, Subscribe, Unsubscribe
 from qns.pipeline.merging.merge_job import merge_job
 from qns.pipeline.notifications.notification_job import notification_job
-from qns.pipeline.replay.real_workload import FULL, IN_FORCE, RealWorkload, read, steps
+from qns.pipeline.replay.real_workload import (
+    FULL,
+    IN_FORCE,
+    RealWorkload,
+    read,
+    steps,
+    with_published,
+)
 from qns.pipeline.replay.replay_job import replay_merge_job, replay_notification_job
 from qns.pipeline.replay.replay_plan import replay_work
 from qns.pipeline.replay.samples import write_sample
@@ -431,3 +438,12 @@ def test_stores_of_two_federations_are_refused(tmp_path: Path) -> None:
     paths = [first.close()[0], second.close()[0]]
     with pytest.raises(QnsError, match="a store of another federation"):
         read(paths)
+
+
+def test_what_was_published_counts_as_hosted_although_hosting_changed_meanwhile() -> None:
+    wind = EventReader(WEATHER).from_fields({"id": "e1", "class": "Report/Wind", "source": "Met01"})
+    hosts = {"Met01": ("Report",), "Met02": ("Report", "Report/Wind")}
+    assert with_published(hosts, [Publication(0, wind, "row 1")]) == {
+        "Met01": ("Report", "Report/Wind"),
+        "Met02": ("Report", "Report/Wind"),
+    }

@@ -306,7 +306,17 @@ def _from_stores(files: list[Path], schema: Schema | None, mapping: str | None) 
         )
     if mapping is None:
         hosts = _hosts(document, document.schema, document.name)
+        hosts = with_published(hosts, recorded.publications)
     else:
         hosts = hosts_in(mapping, document.schema, document.organisations)
     called = IN_FORCE if mapping is None else _called(mapping)
     return _workload(document.schema, hosts, called, recorded.changes, recorded.publications)
+
+
+def with_published(hosts: Hosts, publications: Iterable[Publication]) -> Hosts:
+    """Who hosted what at any time, as far as it shows: hosting may have changed meanwhile."""
+    published: dict[str, set[str]] = {name: set(classes) for name, classes in hosts.items()}
+    for _, event, _ in publications:
+        if event.source in published:
+            published[event.source].add(event.data_class)
+    return {name: tuple(sorted(classes)) for name, classes in published.items()}
