@@ -5,39 +5,24 @@ On standard error, if anyone is looking.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
+from qns.cli.bar import new_progress
+
 
 @contextmanager
 def stages() -> Iterator[Callable[[str, float], None]]:
     """Each call names the stage and the share of it that is done; 0: nobody knows."""
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        disable=not sys.stderr.isatty(),
-    ) as progress:
+    columns = TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn()
+    with new_progress(*columns) as progress:
         task = progress.add_task("starting", total=None)
 
         def tell(stage: str, share: float) -> None:
