@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -12,17 +12,23 @@ from typing import Final
 
 import numpy as np
 
-from qns.cbr.rectangles import Rectangle
+from qns.cbr.rectangles import Point, Rectangle
 from qns.errors import ValueRefused
-from qns.lab.measure import Demand, Diffusion, Run, diffuse, ideal_hops, tree_hops
+from qns.lab.cbr import CbrBroker
+from qns.lab.history import RecordedRun
+from qns.lab.judged import BrokenRun, check_history
+from qns.lab.measure import Demand, Diffusion, Integers, Run, diffuse, ideal_hops, tree_hops
 from qns.lab.overlay import Overlay
 from qns.lab.space import rounded, rounded_rectangle
 from qns.lab.strategies import STRATEGIES, MakeRun, Setting
-from qns.lab.system import Publication
+from qns.lab.system import Publication, System
 from qns.lab.workload import Shape, Workload
 
 LOCALITIES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 GROUPS: Final = 4
+_RUN: Final = 500
+_RUN_EVENTS: Final = 20
+"""Of each point of fig. 4.2, the first so many subscriptions and publications are run as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class StrategyRow:
     """Of notifications that somebody at another broker wants."""
     sent: Mapping[str, int]
     """Messages by kind, without those of the start."""
+    judged_events: int
+    judged_notifications: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,9 @@ class LocalityRow:
     cbr: float
     flooding: float
     ideal: float
+    judged_events: int
+    """Of the part that was run."""
+    judged_notifications: int
 
 
 def compare(
@@ -72,7 +83,12 @@ def compare(
         Publication(f"e{number}", rounded(point), broker)
         for number, (broker, point) in enumerate(published)
     ]
-    return [strategy_row(name, make(setting), asked, events) for name, make in strategies.items()]
+    rows = []
+    for name, make in strategies.items():
+        run = make(setting)
+        rows.append(strategy_row(name, run, asked, events))
+        check_history(run, f"{name}, seed {setting.seed}")
+    return rows
 
 
 def strategy_row(
@@ -87,7 +103,6 @@ def strategy_row(
     told = run.sent.total() - before.total()
     sizes = run.table_sizes
     seen = [diffuse(run, event) for event in events]
-    run.calm()
     return StrategyRow(
         name,
         told / max(1, subscriptions),
@@ -99,6 +114,8 @@ def strategy_row(
         max(sizes),
         _mean(seen, "last_ms"),
         dict(run.sent - before),
+        len(seen),
+        len(run.deliveries),
     )
 
 
@@ -127,20 +144,51 @@ def locality(
             overlay, groups = grouped_tree(brokers, fan_out, setting.random("overlay"))
             drawn = Shape(shape.cells, shape.zipf, shape.longest, degree)
             draw = Workload(drawn, setting.random("workload"), groups)
-            demand = Demand(brokers, (draw.subscription() for _ in range(subscriptions)))
+            asked = [draw.subscription() for _ in range(subscriptions)]
+            asked = [(broker, rounded_rectangle(rectangle)) for broker, rectangle in asked]
             published = [draw.publication() for _ in range(publications)]
-            publishers = np.array([broker for broker, _ in published])
-            wanted = demand.wanted(np.array([point for _, point in published]))
-            rows.append(
-                LocalityRow(
-                    seed,
-                    degree,
-                    float(tree_hops(overlay, wanted, publishers).mean()),
-                    brokers - 1.0,
-                    float(ideal_hops(wanted, publishers).mean()),
-                )
-            )
+            published = [(broker, rounded(point)) for broker, point in published]
+            judged = _check_counting(setting, overlay, asked[:_RUN], published[:_RUN_EVENTS])
+            hops, ideal = _counted(overlay, asked, published)
+            means = float(hops.mean()), brokers - 1.0, float(ideal.mean())
+            rows.append(LocalityRow(seed, degree, *means, *judged))
     return rows
+
+
+def _counted(
+    overlay: Overlay,
+    asked: Iterable[tuple[int, Rectangle]],
+    published: Sequence[tuple[int, Point]],
+) -> tuple[Integers, Integers]:
+    """Hops and ideal of each publication."""
+    publishers = np.array([broker for broker, _ in published])
+    demand = Demand(overlay.brokers, asked)
+    wanted = demand.wanted(np.array([point for _, point in published]))
+    return tree_hops(overlay, wanted, publishers), ideal_hops(wanted, publishers)
+
+
+def _check_counting(
+    setting: Setting,
+    overlay: Overlay,
+    asked: Sequence[tuple[int, Rectangle]],
+    published: Sequence[tuple[int, Point]],
+) -> tuple[int, int]:
+    """CBR brokers on this tree make as many hops as are counted, and their history is in order.
+
+    How many events that were, and notifications.
+    """
+    name = f"CBR on a tree of groups, seed {setting.seed}"
+    run = RecordedRun(System(setting.network(), overlay, CbrBroker, setting.random("hosts")))
+    for number, (broker, rectangle) in enumerate(asked):
+        run.subscribe(broker, f"s{number}", rectangle)
+    run.settle()
+    counted, _ = _counted(overlay, asked, published)
+    for number, (broker, point) in enumerate(published):
+        made = diffuse(run, Publication(f"e{number}", point, broker)).hops
+        if made != counted[number]:
+            raise BrokenRun(f"{made} hops were made, {counted[number]} were counted", name)
+    check_history(run, name)
+    return run.published, len(run.deliveries)
 
 
 def grouped_tree(

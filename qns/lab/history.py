@@ -96,7 +96,12 @@ class RecordedRun:
 
     @property
     def hops(self) -> int:
-        return self.system.sent["notification"]
+        return self.system.sent["notification"] + self.system.sent["reroute"]
+
+    @property
+    def published(self) -> int:
+        """How many events."""
+        return self._published.total()
 
     @property
     def deliveries(self) -> list[Delivery]:

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from qns.cbr.rectangles import Rectangle
 from qns.errors import ValueRefused
 from qns.lab.cbr import Announce, CbrBroker
+from qns.lab.history import RecordedRun
+from qns.lab.judged import check_history
 from qns.lab.loss_fit import notification_rate, rapidity, subscription_rate
 from qns.lab.loss_model import FEWEST_BROKERS, d_by_integrals, d_by_means, d_by_rapidity, f, g
 from qns.lab.network import transit_stub
@@ -249,13 +251,14 @@ def spread(arguments: tuple[Setup, int, int]) -> tuple[Floats, Floats]:
     """How long subscriptions and notifications take, [source, broker], in seconds."""
     setup, hosts, number = arguments
     system = new_system(setup, hosts, number)
+    run = RecordedRun(system)
     brokers = range(setup.brokers)
     sub = np.zeros((setup.brokers, setup.brokers))
     diff = np.zeros_like(sub)
     for source in brokers:
         started = system.engine.now
-        system.brokers[source].subscribe(f"s{source}", _WHAT)
-        system.settle()
+        run.subscribe(source, f"s{source}", _WHAT)
+        run.settle()
         for other in brokers:
             if other != source:
                 broker = system.brokers[other]
@@ -264,29 +267,34 @@ def spread(arguments: tuple[Setup, int, int]) -> tuple[Floats, Floats]:
     # Now everybody wants everything: a notification goes to all brokers, the worst case.
     for source in brokers:
         started = system.engine.now
-        system.brokers[source].publish(Publication(f"e{source}", _POINT, source))
-        system.settle()
+        run.publish(Publication(f"e{source}", _POINT, source))
+        run.settle()
         reached = system.reached[f"e{source}"]
         diff[source] = [reached[other] - started for other in brokers]
+    check_history(run, f"spreading on {hosts} hosts, topology {number}")
     return sub / 1_000, diff / 1_000
 
 
 def delivered(arguments: tuple[Setup, int, int, float]) -> int:
-    """How many of the pairs' notifications are notified."""
+    """How many of the pairs' notifications are notified.
+
+    What is lost was published before its publisher knew, or came too late: nobody was owed it.
+    """
     setup, hosts, number, t_on_s = arguments
-    system = new_system(setup, hosts, number)
-    engine = system.engine
+    run = RecordedRun(new_system(setup, hosts, number))
+    engine = run.system.engine
     random = chance(setup, "pairs", hosts, number, t_on_s)
     for pair in range(setup.pairs):
         subscriber, publisher = random.sample(range(setup.brokers), 2)
         published_ms = random.random() * t_on_s * 1_000
         started = engine.now
         event = Publication(f"e{pair}", _POINT, publisher)
-        system.brokers[subscriber].subscribe(f"s{pair}", _WHAT)
-        engine.at(started + published_ms, system.brokers[publisher].publish, event)
-        engine.at(started + t_on_s * 1_000, system.brokers[subscriber].unsubscribe, f"s{pair}")
-        system.settle()
-    return len(system.deliveries)
+        run.subscribe(subscriber, f"s{pair}", _WHAT)
+        engine.at(started + published_ms, run.publish, event)
+        engine.at(started + t_on_s * 1_000, run.unsubscribe, subscriber, f"s{pair}")
+        run.settle()
+    check_history(run, f"pairs on {hosts} hosts, topology {number}, T_ON {t_on_s:.1f} s")
+    return len(run.deliveries)
 
 
 # --- from measurements to results -----------------------------------------------------------------

@@ -84,7 +84,7 @@ class Unlock:
 class Reroute:
     """A notification that waited, for these brokers and no others."""
 
-    kind: ClassVar[str] = "lock"
+    kind: ClassVar[str] = "reroute"
     event: Publication
     homes: tuple[int, ...]
 

@@ -4,6 +4,9 @@ Each variant gets the same network, the same first tree and the same subscriptio
 other. At the end of each window of subscriptions, many notifications are measured on the tree as it
 is then. How often something is published changes nothing about the tree, so one run tells the
 messages per operation for every ratio R of publications to subscriptions.
+
+Meanwhile notifications are published for real, at moments drawn at random: mostly while brokers
+look around and swap links. They are not measured, but judged (`judged.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from qns.lab.history import RecordedRun
+from qns.lab.judged import check_history, check_overlay, check_swaps
 from qns.lab.measure import (
     Demand,
     associativity,
@@ -28,8 +33,9 @@ from qns.lab.measure import (
 )
 from qns.lab.network import Network, flat, transit_stub
 from qns.lab.overlay import Overlay
-from qns.lab.socbr import Options, SocbrBroker, socbr
-from qns.lab.system import System
+from qns.lab.socbr import Options, SocbrBroker, Swap, socbr
+from qns.lab.space import rounded, rounded_rectangle
+from qns.lab.system import Publication, System
 from qns.lab.workload import Shape, Workload
 
 CBR: Final = "CBR"
@@ -66,6 +72,11 @@ SHAPES: Final = {
 QUARTERS: Final = 4
 
 _SUBSCRIBING: Final = ("subscription", "unsubscription")
+_PUBLISHING: Final = ("notification", "reroute")
+_PUBLISHERS: Final = 10
+"""Of judged notifications; the history says of each who knows whose subscriptions."""
+_MEANWHILE_MS: Final = 3_000.0
+"""How long it takes, roughly, until a subscription is known and has changed what it changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,8 @@ class Setup:
     window: int = 50
     notifications: int = 2_000
     """Measured at the end of each window."""
+    judged: int = 1
+    """Notifications published and judged while each subscription is settled."""
     seeds: int = 5
     shape: Shape = field(default_factory=Shape)
 
@@ -123,6 +136,11 @@ class Window(NamedTuple):
     organisation_messages: int
     """All of self-organisation: discovery, locks, reconfiguration, pings."""
     swaps: int
+    judged_events: int
+    """Published for real by then."""
+    judged_notifications: int
+    held_back: int
+    """Of these events, messages that a swap had held back and then sent another way."""
 
     @property
     def pure_forwarders(self) -> float:
@@ -151,26 +169,63 @@ def on_shapes(
 def run_variant(work: Work) -> list[Window]:
     """One variant from one seed: module level and plain values, so that a pool can be given it."""
     setup, kind, variant, seed = work
-    options = VARIANTS[kind][variant]
-    network = new_network(kind, setup.brokers, seed)
-    overlay = Overlay.random_tree(setup.brokers, setup.fan_out, _chance(seed, "overlay"))
-    system = System(network, overlay, socbr(options), _chance(seed, "hosts"))
+    name = f"{variant} on a {kind} network, seed {seed}"
+    system = _new_system(setup, kind, variant, seed)
+    run = RecordedRun(system)
     # With locality a group is anywhere in the tree: who wants the same is not near to begin with.
     groups = QUARTERS if setup.shape.locality else 1
     brokers = [list(range(first, setup.brokers, groups)) for first in range(groups)]
     draw = Workload(setup.shape, _chance(seed, "workload"), brokers)
+    publish = _Publishing(run, setup, _chance(seed, "judged"))
     points = np.random.default_rng(seed)
     demand = Demand(setup.brokers)
     windows = []
+    swaps = 0
     for number in range(1, setup.subscriptions + 1):
         broker, rectangle = draw.subscription()
+        rectangle = rounded_rectangle(rectangle)
         demand.add(broker, rectangle)
-        system.brokers[broker].subscribe(f"s{number}", rectangle)
-        system.settle()
+        run.subscribe(broker, f"s{number}", rectangle)
+        publish.meanwhile()
+        run.settle()
+        check_overlay(system.overlay, name)
+        zones = [each.zone for each in _brokers(system)]
+        made = _swaps(system)
+        check_swaps(made[swaps:], zones, name)
+        swaps = len(made)
         if number % setup.window == 0:
             measured = _measured(system, demand, points, setup.notifications)
-            windows.append(Window(kind, variant, seed, number, *measured, *_messages(system)))
+            windows.append(Window(kind, variant, seed, number, *measured, *_counts(run)))
+    check_history(run, name)
     return windows
+
+
+def _new_system(setup: Setup, kind: str, variant: str, seed: int) -> System:
+    overlay = Overlay.random_tree(setup.brokers, setup.fan_out, _chance(seed, "overlay"))
+    network = new_network(kind, setup.brokers, seed)
+    return System(network, overlay, socbr(VARIANTS[kind][variant]), _chance(seed, "hosts"))
+
+
+class _Publishing:
+    """Publishes some notifications at random moments of the near future."""
+
+    def __init__(self, run: RecordedRun, setup: Setup, random: Random) -> None:
+        self.run = run
+        self.random = random
+        self.at_once = setup.judged
+        self.publishers = random.sample(range(setup.brokers), min(_PUBLISHERS, setup.brokers))
+        self.published = 0
+
+    def meanwhile(self) -> None:
+        engine = self.run.system.engine
+        for _ in range(self.at_once):
+            point = self.random.uniform(0, 1_000), self.random.uniform(0, 1_000)
+            self.published += 1
+            event = Publication(
+                f"e{self.published}", rounded(point), self.random.choice(self.publishers)
+            )
+            when = engine.now + self.random.uniform(0, _MEANWHILE_MS)
+            engine.at(when, self.run.publish, event)
 
 
 def new_network(kind: str, brokers: int, seed: int) -> Network:
@@ -186,7 +241,6 @@ def _measured(
     system: System, demand: Demand, points: np.random.Generator, notifications: int
 ) -> tuple[float, float, float, float, float]:
     overlay = system.overlay
-    assert overlay.is_tree
     publishers = points.integers(0, overlay.brokers, notifications)
     wanted = demand.wanted(points.uniform(0, 1_000, (notifications, 2)))
     way = tree_latency_ms(overlay, latency_ms(system))
@@ -201,11 +255,24 @@ def _measured(
     )
 
 
-def _messages(system: System) -> tuple[int, int, int, int]:
-    subscribing = sum(system.sent[kind] for kind in _SUBSCRIBING)
-    swaps = sum(len(broker.swaps) for broker in _brokers(system))
-    organising = system.sent.total() - subscribing
-    return subscribing, system.sent["discovery"], organising, swaps
+def _counts(run: RecordedRun) -> tuple[int, int, int, int, int, int, int]:
+    sent = run.sent
+    subscribing = sum(sent[kind] for kind in _SUBSCRIBING)
+    organising = sent.total() - subscribing - sum(sent[kind] for kind in _PUBLISHING)
+    return (
+        subscribing,
+        sent["discovery"],
+        organising,
+        len(_swaps(run.system)),
+        run.published,
+        len(run.deliveries),
+        sent["reroute"],
+    )
+
+
+def _swaps(system: System) -> list[Swap]:
+    """In the order in which they happened."""
+    return sorted(swap for broker in _brokers(system) for swap in broker.swaps)
 
 
 def _brokers(system: System) -> list[SocbrBroker]:

@@ -31,7 +31,7 @@ def windows(variant: str, change: Callable[[int, int], dict[str, float]]) -> lis
         for size in SIZES:
             usual = Window(
                 "flat", variant, seed, size, 10.0 + seed / 1_000, 4.0, 1.0, size / 1_000, 500.0,
-                99 * size, 0, 0, 0,
+                99 * size, 0, 0, 0, 0, 0, 0,
             )  # fmt: skip
             found.append(usual._replace(**change(seed, size)))  # type: ignore[arg-type]
     return found
@@ -288,7 +288,7 @@ CASE = LocalityCase(100, 200.0)
 def localities(*hops: tuple[float, ...]) -> Findings:
     """Hops of CBR for each locality, and in it for each seed."""
     rows = [
-        SeededLocality(CASE, LocalityRow(seed, at / 10, cbr, 99.0, 40.0))
+        SeededLocality(CASE, LocalityRow(seed, at / 10, cbr, 99.0, 40.0, 20, 60))
         for at, seeds in enumerate(hops)
         for seed, cbr in enumerate(seeds)
     ]
@@ -317,7 +317,18 @@ def strategies(**pure: float) -> Findings:
         SeededStrategy(
             seed,
             StrategyRow(
-                name.replace("_", " "), 99.0, 2.0 + more, 2.0 + more, 2.0, more, 5.0, 9, 70.0, {}
+                name.replace("_", " "),
+                99.0,
+                2.0 + more,
+                2.0 + more,
+                2.0,
+                more,
+                5.0,
+                9,
+                70.0,
+                {},
+                1,
+                1,
             ),
         )
         for name, more in pure.items()

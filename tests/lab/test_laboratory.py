@@ -104,6 +104,24 @@ def test_every_figure_has_a_section_a_table_and_a_sentence_of_numbers(report: Pa
     assert not re.search(r"\bnan\b|\binf\b", html)
 
 
+def test_the_page_tells_how_much_was_judged(report: Path) -> None:
+    html = (report / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<section id="judged">(.*?)</section>', html, re.DOTALL)
+    assert found
+    rows = re.findall(r"<tr>(.*?)</tr>", found[1], re.DOTALL)[1:]
+    cells = [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row) for row in rows]
+    assert {name: (int(runs), int(events)) for name, runs, events, *_ in cells} == {
+        "loss": (2 * 2 + 2 * 2, 4 * 8 + 4 * 20),
+        "figure 4.2": (2 * 2 * 2, 8 * 20),
+        "flat networks": (5 * 2, 10 * 24),
+        "transit-stub networks": (5 * 2, 10 * 24),
+        "other workloads": (2 * 2, 4 * 24),
+        "table 2.1": (8 * 2, 16 * 8),
+    }
+    told = {name: int(number.replace(",", "")) for name, _, _, number, _ in cells}
+    assert all(number > 0 for name, number in told.items() if name != "table 2.1")  # 8 are few
+
+
 def test_the_page_needs_nothing_from_elsewhere(report: Path) -> None:
     found: list[tuple[str, str]] = []
 
@@ -140,6 +158,7 @@ def test_formulas_need_no_experiment(tmp_path: Path) -> None:
     judged = make_report(figures, tmp_path / "out", Setups())
     assert {each.figure for each in judged} == {"3.8"}
     assert not list((tmp_path / "out").glob("*.csv"))
+    assert 'id="judged"' not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_unknown_figures_are_told_with_near_misses() -> None:

@@ -16,7 +16,7 @@ from qns.lab.socbr import Options
 from tests.lab.socbr_worlds import World, new_world, play, some_rectangle
 
 FEWER = settings(max_examples=max(10, settings.default.max_examples // 5))  # whole systems
-KINDS = ("notification", "subscription", "unsubscription", "lock", "discovery")
+KINDS = ("notification", "subscription", "unsubscription", "lock", "reroute", "discovery")
 HANDLING = st.dictionaries(st.sampled_from(KINDS), st.sampled_from([0.0, 1.0, 5.0, 20.0]))
 
 HERE = Rectangle((0.0, 0.0), (1.0, 1.0))

@@ -11,6 +11,7 @@ from typing import Final
 from qns import __version__
 from qns.lab.findings import Findings
 from qns.lab.report.comparison_sections import comparison_sections
+from qns.lab.report.judged_section import judged_section
 from qns.lab.report.loss_sections import measured_sections
 from qns.lab.report.model_sections import model_sections, rapidity_section
 from qns.lab.report.organisation_sections import organisation_sections
@@ -61,10 +62,11 @@ _OPEN: Final = (
     "The papers' pictures are not at hand; only numbers and words of their text are compared.",
     "Latencies of chapter 4 have no handling times, so seconds are not compared, only how they "
     "change.",
-    "Reconfigurations here come one subscription after the other; how concurrent ones cost is not "
+    "Reconfigurations here come one subscription after the other; what concurrent ones cost is not "
     "measured.",
 )
 _FURTHER: Final = (
+    ("judged", "Every run was judged"),
     ("parameters", "Parameters"),
     ("method", "Method"),
     ("open", "What is open"),
@@ -75,6 +77,7 @@ _FURTHER: Final = (
 def render(figures: Sequence[str], findings: Findings, judged: Sequence[Claim]) -> dict[str, bytes]:
     """Every file of the report: name in its folder -> content."""
     sections = sections_of(figures, findings)
+    checked = judged_section(findings)
     html = page(
         TITLE,
         [
@@ -84,8 +87,9 @@ def render(figures: Sequence[str], findings: Findings, judged: Sequence[Claim]) 
                 element("p", _lead(judged, findings), class_="lead"),
             ),
             verdict_box(judged),
-            contents(sections, _FURTHER),
+            contents(sections, _FURTHER if checked else _FURTHER[1:]),
             *map(section_markup, sections),
+            *([checked] if checked else ()),
             _parameters(findings),
             element("section", element("h2", "Method"), definitions(_METHOD), id="method"),
             element(
