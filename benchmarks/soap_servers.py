@@ -18,7 +18,8 @@ import uvloop
 from aiohttp import web
 from waitress.server import create_server
 
-from qns.runtime.http import HttpServer, Request, Response
+from qns.runtime.http import HttpServer, Respond
+from qns.runtime.http_messages import Request, Response
 from qns.soap.contract import _application as application
 from qns.soap.hardening import parse_hostile
 from qns.soap.shapes import NAMESPACE
@@ -44,9 +45,9 @@ async def bare() -> None:
 
 
 async def lean() -> None:
-    async def answer(request: Request) -> Response:
+    def answer(request: Request, respond: Respond) -> None:
         parse_hostile(request.body)
-        return Response(200, CONSTANT, "text/xml; charset=utf-8")
+        respond(Response(200, CONSTANT, "text/xml; charset=utf-8"))
 
     server = HttpServer(answer, lambda _: 1 << 22, most_connections=1_000, body_within_s=15.0)
     sock = socket.create_server(("127.0.0.1", 0))

@@ -16,7 +16,7 @@ from qns.cbr.event import Event
 from qns.d2q.event_xml import MAX_EVENT_BYTES, write_event
 from qns.edl.consumer import Consumer
 from qns.edl.layer import ExternalDiffusionLayer
-from qns.edl.messages import Envelope
+from qns.edl.messages import Envelope, Notify
 from qns.edl.producer import Producer
 from qns.errors import Busy, DuplicateId, LimitExceeded, NotAllowed, QnsError
 from qns.event_log import EventLog, KnownEvent
@@ -121,6 +121,8 @@ class Peer:
         self._expire(turn)
         answers: Outputs = []
         for each in inputs:
+            if type(each) is not Received or type(each.envelope.body) is not Notify:
+                self.iil.offer_now(turn)
             try:
                 answers.append(self._handlers[type(each)](turn, each))
             except QnsError as error:
@@ -129,6 +131,7 @@ class Peer:
 
     def finish(self, turn: Turn, answers: Outputs) -> Effects:
         """What is due by now, and all that there is to say."""
+        self.iil.offer_now(turn)
         self._expire(turn)
         self.iil.dispatcher.lapse(turn)
         self.edl.due(turn)

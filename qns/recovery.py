@@ -102,7 +102,8 @@ def recover(settings: Settings, store: Store, identity: IdentityRow, document: b
     peer = Peer(identity, federation, settings.tuning, log, iil, edl, publications)
     stability = iil.stability
     edl.consumer.inward = Inward(
-        *(iil.offer, iil.offer_all, peer.advanced, stability.confirm, peer.rewound),
+        *(iil.offer, iil.offer_later, iil.offer_now),
+        *(peer.advanced, stability.confirm, peer.rewound),
         stability.waits_for,
     )
     _recover_internal(store, iil, edl)

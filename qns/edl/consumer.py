@@ -44,7 +44,8 @@ class Inward:
     """What the peer does with the news: hand the event to the users, settle who waits."""
 
     offer: Callable[[Turn, KnownEvent], None]
-    offer_all: Callable[[Turn, Sequence[KnownEvent]], None]
+    offer_later: Callable[[Sequence[KnownEvent]], None]
+    offer_now: Callable[[Turn], None]
     advanced: Callable[[Turn, str, int], None]
     """A producer's stream has come to this number."""
     confirmed: Callable[[Turn, str, int, int], None]
@@ -57,7 +58,7 @@ class Inward:
     @classmethod
     def deaf(cls) -> Inward:
         """Before the peer is joined together."""
-        return cls(_ignore, _ignore, _ignore, _ignore, _ignore, lambda _: 0)
+        return cls(_ignore, _ignore, _ignore, _ignore, _ignore, _ignore, lambda _: 0)
 
 
 def _ignore(*_: object) -> None:
@@ -164,6 +165,7 @@ class Consumer:
 
     def accept(self, turn: Turn, sender: str, item: Item) -> Outcome:
         """Takes an item in; everything that it changes is in the turn's transaction."""
+        self.inward.offer_now(turn)  # those of before come first
         entry = item.entry if isinstance(item, Notification) else item.first
         wrong = self._refusal(sender, item, entry)
         if wrong is not None:

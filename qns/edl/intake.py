@@ -1,9 +1,9 @@
 """Intake: notifications as nearly all of them come, a whole call at a time.
 
 Straight from their producer, each the next of its stream, new here and for nobody further. What
-`Consumer.accept` asks of each is asked once for all of them where that is the same, they are
-matched together, and one row says how far the stream has come. The first one that is otherwise, in
-whatever way, ends the run: `accept` sees to it and knows every case, these included.
+`Consumer.accept` asks of each is asked once for all of them where that is the same, one row says
+how far the stream has come, and they are matched together, with those of the next calls. The first
+one that is otherwise, in whatever way, ends the run: `accept` sees to it and knows every case.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def take_run(consumer: Consumer, turn: Turn, sender: str, items: Sequence[Item])
         stream.record_taken(turn, stream.epoch, stream.last, known.event.id)
     stream.keep(turn)
     consumer.watch_gap(turn, stream)
-    consumer.inward.offer_all(turn, taken)
+    consumer.inward.offer_later(taken)
     return len(taken)
 
 

@@ -6,7 +6,7 @@ Interpreter -> Local Subscription Table; events -> Local Matcher -> Local Dispat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from qns.cbr.subscription import Subscription
@@ -42,6 +42,7 @@ class InternalInterfaceLayer:
     matcher: LocalMatcher
     stability: Stability
     dispatcher: LocalDispatcher
+    _later: list[KnownEvent] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -76,10 +77,15 @@ class InternalInterfaceLayer:
         """An event of this organisation's Quality Factory, or of another producer."""
         self.dispatcher.offer(turn, known, self.matcher.match(known.event))
 
-    def offer_all(self, turn: Turn, events: Sequence[KnownEvent]) -> None:
-        if len(events) == 1:  # nothing is gained by making a batch of it
-            self.offer(turn, events[0])
+    def offer_later(self, events: Sequence[KnownEvent]) -> None:
+        """The same for many, which are matched together: when `offer_now` is said, in this turn."""
+        self._later += events
+
+    def offer_now(self, turn: Turn) -> None:
+        """What was put off. Nothing else may happen to subscriptions or events before."""
+        if not self._later:
             return
+        events, self._later = self._later, []
         found = self.matcher.match_all([known.event for known in events])
         for known, matched in zip(events, found, strict=True):
             self.dispatcher.offer(turn, known, matched)

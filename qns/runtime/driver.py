@@ -28,7 +28,7 @@ from qns.inputs import Answered, Effects, Input, Output
 from qns.peer import Peer
 from qns.runtime.logs import tell, tell_exception
 from qns.runtime.news import Waiter
-from qns.runtime.waiting import Group, Waiting, needs_room
+from qns.runtime.waiting import Group, Then, Waiting, needs_room
 from qns.turn import Record
 
 MOST_WAITING: Final = 10_000
@@ -90,7 +90,7 @@ class Driver:
     """The peer wants a turn though nothing came in."""
     _begun: Group = field(default_factory=Group)
     """Turns that wait for the commit under way."""
-    _commit: asyncio.Task[None] | None = None
+    _commit: asyncio.Future[float] | None = None
     _committing: Group | None = None
     _timer: asyncio.TimerHandle | None = None
     _thread: ThreadPoolExecutor = field(
@@ -133,14 +133,27 @@ class Driver:
         await self._open_gateway()
         self._turns = asyncio.create_task(self._run(), name="turns")
 
-    def submit(self, input: Input) -> asyncio.Future[Output]:
-        """The answer, once all that it tells is on the disk; Busy at once if too many wait."""
-        answer: asyncio.Future[Output] = asyncio.get_running_loop().create_future()
+    def ask(self, input: Input, then: Then) -> None:
+        """Tells the answer once all that it says is on the disk; Busy at once if too many wait."""
         refusal = self._refusal() or self._no_room_for(input)
         if refusal is not None:
-            answer.set_result(refusal)
+            then(refusal)
         else:
-            self._put(Waiting(input, answer))
+            self._put(Waiting(input, then))
+
+    def submit(self, input: Input) -> asyncio.Future[Output]:
+        """The same, for who awaits it."""
+        answer: asyncio.Future[Output] = asyncio.get_running_loop().create_future()
+
+        def then(output: Output | Exception) -> None:
+            if answer.done():
+                return
+            if isinstance(output, Exception) and not isinstance(output, QnsError):
+                answer.set_exception(output)
+            else:
+                answer.set_result(output)
+
+        self.ask(input, then)
         return answer
 
     def deliveries_of(self, subscription: str) -> Waiter:
@@ -196,7 +209,7 @@ class Driver:
             self._wake.clear()
             batch: list[Waiting] = []
             try:
-                await self._see_whether_committed()
+                self._see_whether_committed()
                 batch = self._gathered()
                 if batch or self._is_due:
                     self._turn(batch)
@@ -233,28 +246,29 @@ class Driver:
         if group.transaction:
             started = perf_counter()
             make_last = self.gateway.store.prepare(group.transaction)
-            self._commit = asyncio.create_task(self._made_last(make_last, perf_counter() - started))
+            self._commit = asyncio.get_running_loop().run_in_executor(
+                self._thread, _timed, make_last, started
+            )
+            self._commit.add_done_callback(lambda _: self._wake.set())
         else:
-            self._conclude()
+            self._committing = None
+            self._conclude(group)
 
-    async def _made_last(self, make_last: Callable[[], None], prepared_s: float) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            self.committed(prepared_s + await loop.run_in_executor(self._thread, _timed, make_last))
-        finally:
-            self._wake.set()
-
-    async def _see_whether_committed(self) -> None:
+    def _see_whether_committed(self) -> None:
         """If so, all that waited for it leaves; an error is why it was not."""
-        if self._commit is not None and self._commit.done():
-            commit, self._commit = self._commit, None
-            await commit
-            self._conclude()
-            self._commit_begun()  # the disk need not wait for who comes in next
-
-    def _conclude(self) -> None:
+        if self._commit is None or not self._commit.done():
+            return
+        commit, self._commit = self._commit, None
+        self.committed(commit.result())
         group, self._committing = self._committing, None
         assert group is not None
+        try:
+            if self._begun.transaction:
+                self._commit_begun()  # the disk need not wait until everybody is told
+        finally:
+            self._conclude(group)
+
+    def _conclude(self, group: Group) -> None:
         if self._full_pause_s and any(needs_room(each.input) for each in group.inputs):
             self._full_pause_s = 0.0
         self.gateway.committed(len(group.turns))
@@ -335,13 +349,13 @@ class Driver:
         if self._commit is not None:  # of turns before the one that failed
             await asyncio.wait((self._commit,))
             with suppress(Exception):
-                await self._see_whether_committed()
+                self._see_whether_committed()
         if self._committing is not None:
             lost = [*self._committing.inputs, *lost]
             self._committing = None
         tell(logging.ERROR, "a turn was not committed", reason=reason, inputs=len(lost))
         for each in lost:
-            each.fail(error)
+            each.resolve(error)
         pause = self.pause_s
         if isinstance(error, StoreFull):  # not again and again for each who publishes meanwhile
             self._full_pause_s = min(max(2 * self._full_pause_s, pause), _LONGEST_PAUSE_S)
@@ -380,8 +394,7 @@ class Driver:
             self._wake.clear()
 
 
-def _timed(do: Callable[[], None]) -> float:
-    """How many seconds it took."""
-    started = perf_counter()
+def _timed(do: Callable[[], None], started: float) -> float:
+    """How many seconds it took since then."""
     do()
     return perf_counter() - started

@@ -12,15 +12,19 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from email.utils import formatdate
-from functools import lru_cache
-from http import HTTPStatus
-from time import time
 from typing import Final, NamedTuple, cast
-from urllib.parse import unquote, urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+from qns.runtime.http_messages import (
+    NOT_WHOLE,
+    TOO_SLOW,
+    Flaw,
+    Request,
+    Response,
+    parted,
+    written,
+)
 from qns.runtime.logs import tell_exception
 
 KEPT_S: Final = 75.0
@@ -33,36 +37,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
-
-
-class Flaw(NamedTuple):
-    """Why the body of a request is not whole, and the status to say so with."""
-
-    status: int
-    problem: str
-
-
-TOO_SLOW: Final = Flaw(408, "its body took too long to arrive")
-NOT_WHOLE: Final = Flaw(400, "its body did not arrive whole")
-
-
-class Request(NamedTuple):
-    method: str
-    path: str
-    query: str
-    headers: dict[str, str]
-    """Names in small letters."""
-    body: bytes
-    """Of one that is too long only so much that it can be seen to be."""
-    flaw: Flaw | None = None
-
-
-class Response(NamedTuple):
-    status: int
-    body: bytes
-    content_type: str = "text/plain; charset=utf-8"
-    more: tuple[tuple[str, str], ...] = ()
-    """Further headers."""
 
 
 class _Job(NamedTuple):
@@ -78,7 +52,10 @@ class _Job(NamedTuple):
     refusal: Response | None = None
 
 
-Handle = Callable[[Request], Awaitable[Response]]
+Respond = Callable[[Response], None]
+"""Is called once; who has hung up meanwhile gets nothing."""
+Handle = Callable[[Request, Respond], "asyncio.Task[None] | None"]
+"""Sees to a request. What it goes on with in a task is cancelled when the client hangs up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +106,11 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
+        self._job: _Job | None = None
+        """The one that is being seen to."""
         self._task: asyncio.Task[None] | None = None
+        """That sees to it, if it needs one."""
+        self._is_going_on = False
         self._timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
         self._is_ending = False
@@ -173,7 +154,7 @@ class _Connection(asyncio.Protocol):
     def finish(self) -> None:
         """Ends when what is under way is answered."""
         self._is_stopping = True
-        if self._task is None and not self._jobs and not self._has_head:
+        if self._job is None and not self._jobs and not self._has_head:
             self._transport.close()
 
     def abort(self) -> None:
@@ -188,7 +169,7 @@ class _Connection(asyncio.Protocol):
 
     def _look_whether_idle(self) -> None:
         left = KEPT_S
-        if self._task is None and not self._has_head:
+        if self._job is None and not self._has_head:
             left = self._since + KEPT_S - self._loop.time()
         if left > 0:
             self._timer = self._loop.call_later(left + 0.01, self._look_whether_idle)
@@ -246,12 +227,12 @@ class _Connection(asyncio.Protocol):
                 self._refuse(405, "this is no proxy")
             return
         self._has_head = True
-        self._path, self._query = _parted(self._url)
+        self._path, self._query = parted(self._url)
         self._most = self._server.most_bytes(self._path)
         if (
             self._headers.get("expect", "").lower() == "100-continue"
             and self._version == "1.1"
-            and self._task is None
+            and self._job is None
         ):
             self._transport.write(_CONTINUE)
 
@@ -310,32 +291,43 @@ class _Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """The next request, once the answer before it is on its way."""
-        if self._task is not None or self._is_choked or self._transport.is_closing():
-            return
-        if self._jobs:
-            job = self._jobs.popleft()
-            self._task = self._loop.create_task(self._serve(job))
-        elif not self._is_reading:
+        if self._is_going_on:
+            return  # one that was answered at once: the loop further up goes on
+        self._is_going_on = True
+        while self._jobs and self._job is None and not (self._is_choked or self._is_over):
+            self._job = self._jobs.popleft()
+            self._see_to(self._job)
+        self._is_going_on = False
+        if not (self._jobs or self._job or self._is_reading or self._is_choked or self._is_over):
             self._is_reading = True
             self._transport.resume_reading()
 
-    async def _serve(self, job: _Job) -> None:
-        response = job.refusal
-        if job.request is not None:
-            try:
-                response = await self._server.handle(job.request)
-            except Exception:
-                tell_exception("a request failed")
-                response = Response(500, b"")
-        assert response is not None
-        self._task = None
+    @property
+    def _is_over(self) -> bool:
+        return self._transport.is_closing()
+
+    def _see_to(self, job: _Job) -> None:
+        if job.request is None:
+            assert job.refusal is not None
+            self._respond(job.refusal)
+            return
+        try:
+            self._task = self._server.handle(job.request, self._respond)
+        except Exception:
+            tell_exception("a request failed")
+            if self._job is job:
+                self._respond(Response(500, b""))
+
+    def _respond(self, response: Response) -> None:
+        job, self._job, self._task = self._job, None, None
         self._since = self._loop.time()
-        if not self._transport.is_closing():
+        if job is not None and not self._transport.is_closing():
             self._answer(job, response)
 
     def _answer(self, job: _Job, response: Response) -> None:
         ends = job.ends or (self._is_stopping and not self._jobs)
-        self._transport.write(_written(job, response, ends))
+        is_head = job.request is not None and job.request.method == "HEAD"
+        self._transport.write(written(response, job.version, ends=ends, is_head=is_head))
         if not ends:
             self._go_on()
         elif job.lingers:
@@ -344,38 +336,15 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
 
-def _parted(url: bytes) -> tuple[str, str]:
-    """Path and query."""
-    text = url.decode("latin-1")
-    if not text.startswith("/"):  # to a proxy one gives the whole URL
+def respond_from(task: Awaitable[Response], respond: Respond) -> asyncio.Task[None]:
+    """For what cannot be answered at once nor by a callback."""
+
+    async def answered() -> None:
         try:
-            text = urlsplit(text)._replace(scheme="", netloc="").geturl()
-        except ValueError:
-            return "", ""
-    path, _, query = text.partition("?")
-    return unquote(path) if "%" in path else path, query
+            response = await task
+        except Exception:
+            tell_exception("a request failed")
+            response = Response(500, b"")
+        respond(response)
 
-
-def _written(job: _Job, response: Response, ends: bool) -> bytes:
-    status, body, content_type, more = response
-    head = (
-        f"HTTP/{job.version} {_STATUSES.get(status, status)}\r\nContent-Type: {content_type}\r\n"
-        f"Content-Length: {len(body)}\r\nDate: {_date(int(time()))}\r\n"
-    )
-    for name, value in more:
-        head += f"{name}: {value}\r\n"
-    if ends and job.version == "1.1":
-        head += "Connection: close\r\n"
-    elif not ends and job.version != "1.1":
-        head += "Connection: keep-alive\r\n"
-    if job.request is not None and job.request.method == "HEAD":
-        body = b""
-    return f"{head}\r\n".encode("latin-1") + body
-
-
-_STATUSES: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
-
-
-@lru_cache(maxsize=1)
-def _date(seconds: int) -> str:
-    return formatdate(seconds, usegmt=True)
+    return asyncio.get_running_loop().create_task(answered())

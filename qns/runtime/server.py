@@ -19,14 +19,17 @@ from urllib.parse import parse_qsl
 from qns.edl.messages import Done, Envelope, Fault, SendAll
 from qns.errors import Busy, NotAllowed, QnsError, StoreFailed, shorten
 from qns.iil.requests import Deliveries, Read
+from qns.iil.requests import Request as LocalRequest
 from qns.inputs import Output, Received
 from qns.runtime.driver import Driver
 from qns.runtime.health import Health
-from qns.runtime.http import HttpServer, Request, Response
+from qns.runtime.http import HttpServer, Respond
+from qns.runtime.http_messages import Request, Response
 from qns.runtime.logs import LOG, tell, tell_exception
 from qns.runtime.metrics import Metrics
 from qns.runtime.traffic import RECEIVED, Traffic
-from qns.soap.endpoint import Call, Endpoint, SoapRefusal
+from qns.runtime.waiting import Then
+from qns.soap.endpoint import Call, Endpoint, HttpReply, SoapRefusal
 from qns.soap.hardening import LOCAL, PEER
 from qns.soap.parts import Assembly, PartedChange, ViewPart
 from qns.soap.shapes import Port
@@ -79,11 +82,15 @@ class Server:
 
     # --- HTTP -------------------------------------------------------------------------------------
 
-    async def _handle(self, request: Request) -> Response:
+    def _handle(self, request: Request, respond: Respond) -> asyncio.Task[None] | None:
         path = request.path
         port = _PORTS.get(path)
         if port is not None and request.method == "POST":
-            return await self._post(port, request)
+            return _Posted(self, port, self.endpoint(), respond, len(request.body)).begin(request)
+        respond(self._other(path, port, request))
+        return None
+
+    def _other(self, path: str, port: Port | None, request: Request) -> Response:
         if request.method == "GET":
             return self._get(path, port, request)
         if port is None and path not in ("/health", "/metrics"):
@@ -113,39 +120,9 @@ class Server:
 
     # --- SOAP -------------------------------------------------------------------------------------
 
-    async def _post(self, port: Port, request: Request) -> Response:
-        started = perf_counter()
-        endpoint = self.endpoint()
-        call, body, outcome, problem = None, request.body, "failure", ""
-        try:
-            if request.flaw is not None:
-                reply, outcome, problem = endpoint.failure(None), "refused", request.flaw.problem
-                reply = reply._replace(status=request.flaw.status)
-            else:
-                call = endpoint.decode(port, request.headers, body)
-                output = await self._output(call)
-                assert output is not None, "an answer to a request"
-                reply = endpoint.reply(call, output)
-                outcome = _outcome(output)
-                problem = output.problem if isinstance(output, QnsError) else ""
-        except SoapRefusal as refusal:
-            reply, outcome, problem = refusal.reply, "refused", refusal.problem
-        except Exception:
-            tell_exception("a request failed", operation=call.operation if call else "")
-            reply = endpoint.failure(call)
-        operation = call.operation if call is not None else "unreadable"
-        self.traffic.count(port.value, operation, RECEIVED, outcome, len(body), len(reply.body))
-        if outcome == "refused":
-            tell(logging.WARNING, "a request was refused", port=port.value, operation=operation)
-        if LOG.isEnabledFor(logging.DEBUG):
-            self._log(call, operation, outcome, problem, started)
-        return Response(*reply)
-
-    async def _output(self, call: Call) -> Output:
-        if isinstance(call.input, Received):
-            return await self._answer(call.input.envelope)
-        if not call.wait_s or not isinstance(call.input, Read):
-            return await self.driver.submit(call.input)
+    async def deliveries(self, call: Call) -> Output:
+        """The answer to a pull, as soon as there is a delivery or it has waited long enough."""
+        assert isinstance(call.input, Read)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(call.wait_s, LONGEST_WAIT_S)
         with self.driver.deliveries_of(call.input.id) as news:
@@ -159,14 +136,16 @@ class Server:
                 if not await news.wait(left):
                     return output
 
-    async def _answer(self, envelope: Envelope) -> Output:
-        """A request of another peer; the parts of a large one wait here for the rest."""
-        body: object = envelope.body
-        if not isinstance(body, ViewPart | PartedChange):
-            return await self.driver.submit(Received(envelope))
-        peer, sender = self.driver.peer, envelope.sender
+    def ask(self, input: Received | LocalRequest, then: Then) -> None:
+        """Has the peer answer; the parts of another peer's large request wait here for the rest."""
+        body = input.envelope.body if isinstance(input, Received) else None
+        if not isinstance(input, Received) or not isinstance(body, ViewPart | PartedChange):
+            self.driver.ask(input, then)
+            return
+        peer, sender = self.driver.peer, input.envelope.sender
         if sender not in peer.federation:
-            return NotAllowed(f"{shorten(sender)} is not a member of the federation")
+            then(NotAllowed(f"{shorten(sender)} is not a member of the federation"))
+            return
         reply: Done | SendAll = Done()
         try:
             if isinstance(body, ViewPart):
@@ -174,20 +153,83 @@ class Server:
             else:
                 change = self.parts.whole(sender, body)
                 if change is not None:
-                    return await self.driver.submit(Received(replace(envelope, body=change)))
+                    self.driver.ask(Received(replace(input.envelope, body=change)), then)
+                    return
                 reply = SendAll()
         except Busy as problem:
-            return problem
-        return Envelope(peer.me, peer.federation.version, (), reply)
+            then(problem)
+            return
+        then(Envelope(peer.me, peer.federation.version, (), reply))
 
     @property
     def _is_closing(self) -> bool:
         return self._http is None or not self._http.is_serving
 
-    def _log(
-        self, call: Call | None, operation: str, outcome: str, problem: str, started: float
-    ) -> None:
-        received = call.input if call is not None else None
+
+@dataclass(slots=True, eq=False)
+class _Posted:
+    """A SOAP call, from its bytes to those of its answer."""
+
+    server: Server
+    port: Port
+    endpoint: Endpoint
+    respond: Respond
+    bytes_in: int
+    started: float = field(default_factory=perf_counter)
+    call: Call | None = None
+
+    def begin(self, request: Request) -> asyncio.Task[None] | None:
+        if request.flaw is not None:
+            reply = self.endpoint.failure(None)._replace(status=request.flaw.status)
+            self._answer(reply, "refused", request.flaw.problem)
+            return None
+        try:
+            self.call = call = self.endpoint.decode(self.port, request.headers, request.body)
+            if call.wait_s and isinstance(call.input, Read):
+                return asyncio.get_running_loop().create_task(self._wait(call))
+            self.server.ask(call.input, self.answered)
+        except SoapRefusal as refusal:
+            self._answer(refusal.reply, "refused", refusal.problem)
+        except Exception as error:
+            self.answered(error)
+        return None
+
+    async def _wait(self, call: Call) -> None:
+        try:
+            output: Output | Exception = await self.server.deliveries(call)
+        except Exception as error:
+            output = error
+        self.answered(output)
+
+    def answered(self, output: Output | Exception) -> None:
+        try:
+            if isinstance(output, Exception) and not isinstance(output, QnsError):
+                raise output
+            assert self.call is not None
+            assert output is not None, "an answer to a request"
+            reply = self.endpoint.reply(self.call, output)
+        except Exception:
+            operation = self.call.operation if self.call else ""
+            tell_exception("a request failed", operation=operation)
+            self._answer(self.endpoint.failure(self.call), "failure")
+            return
+        problem = output.problem if isinstance(output, QnsError) else ""
+        self._answer(reply, _outcome(output), problem)
+
+    def _answer(self, reply: HttpReply, outcome: str, problem: str = "") -> None:
+        operation = self.call.operation if self.call is not None else "unreadable"
+        port = self.port.value
+        self.server.traffic.count(
+            port, operation, RECEIVED, outcome, self.bytes_in, len(reply.body)
+        )
+        if outcome == "refused":
+            tell(logging.WARNING, "a request was refused", port=port, operation=operation)
+        if LOG.isEnabledFor(logging.DEBUG):
+            self._log(operation, outcome, problem)
+        self.respond(Response(*reply))
+
+    def _log(self, operation: str, outcome: str, problem: str) -> None:
+        received = self.call.input if self.call is not None else None
         sender = (
             received.envelope.sender
             if isinstance(received, Received)
@@ -197,11 +239,11 @@ class Server:
             logging.DEBUG,
             "answered",
             operation=operation,
-            message_id=call.message_id if call is not None else "",
+            message_id=self.call.message_id if self.call is not None else "",
             sender=sender,
             outcome=outcome,
             **({"problem": problem} if problem else {}),
-            ms=round((perf_counter() - started) * 1000, 3),
+            ms=round((perf_counter() - self.started) * 1000, 3),
         )
 
 

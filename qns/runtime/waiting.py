@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from qns.edl.messages import ChangeSub, Notify
-from qns.errors import QnsError
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     ListSubscriptions,
@@ -18,6 +17,7 @@ from qns.iil.requests import (
     Unsubscribe,
 )
 from qns.inputs import Answered, Effects, Input, Output, Received
+from qns.runtime.logs import tell_exception
 from qns.tables import Transaction
 
 _SMALL: Final = (
@@ -27,22 +27,21 @@ _SMALL: Final = (
 """What frees room on the disk, or needs next to none."""
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
+Then = Callable[[Output | Exception], None]
+"""Is told the answer, or the error that prevented one."""
+
+
+class Waiting(NamedTuple):
     input: Input
-    answer: asyncio.Future[Output] | None
+    then: Then | None
 
-    def resolve(self, output: Output) -> None:
-        if self.answer is not None and not self.answer.done():
-            self.answer.set_result(output)
-
-    def fail(self, error: Exception) -> None:
-        if self.answer is None or self.answer.done():
+    def resolve(self, output: Output | Exception) -> None:
+        if self.then is None:
             return
-        if isinstance(error, QnsError):
-            self.answer.set_result(error)
-        else:
-            self.answer.set_exception(error)
+        try:
+            self.then(output)
+        except Exception:  # whoever waited cannot stop the peer
+            tell_exception("an answer was not passed on")
 
 
 @dataclass(slots=True, eq=False)

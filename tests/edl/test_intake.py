@@ -8,12 +8,26 @@ from unittest.mock import patch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from qns.d2q.event_json import EventReader
+from qns.d2q.shipped import WEATHER
 from qns.edl.intake import take_run
 from qns.edl.messages import Entry, Envelope, Fence, Item, Notification, Notify, Skip
+from qns.errors import QnsError
 from qns.gateway import Gateway
-from qns.inputs import Effects, Received
+from qns.iil.requests import (
+    AcknowledgeDeliveries,
+    ListSubscriptions,
+    Pause,
+    Publish,
+    Read,
+    Resume,
+    Subscribe,
+    Unsubscribe,
+)
+from qns.iil.requests import Request as LocalRequest
+from qns.inputs import Effects, Input, Received
 from qns.simulation.world import World
-from tests.edl.peers import notification, subscribe, world_of
+from tests.edl.peers import OWNER, notification, subscribe, world_of
 from tests.store.rows import content
 
 Change = dict[str, Any]
@@ -103,6 +117,51 @@ def test_many_at_a_time_are_taken_in_as_one_by_one(
                 for nth, body in enumerate(bodies)
             ]
             outcomes.append((effects, content(gateway.store)))
+    assert outcomes[0] == outcomes[1]
+
+
+OWN = EventReader(WEATHER).from_fields({"id": "own", "class": "Report", "source": "C"})
+USERS = (
+    Subscribe(OWNER, "Report", id="late"),
+    Unsubscribe(OWNER, "s"),
+    Pause(OWNER, "s"),
+    Resume(OWNER, "s"),
+    Read(OWNER, "s"),
+    ListSubscriptions(OWNER),
+    AcknowledgeDeliveries(OWNER, "s", 2),
+    Publish(OWN),
+)
+"""What users do between two calls of the same turn."""
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(MOVES, min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 8), st.sampled_from(USERS)), max_size=4),
+)
+@example([("next", None)] * 4, [(2, USERS[1])])
+@example([("next", None)] * 4, [(2, USERS[2]), (3, USERS[3])])
+@example([("next", None)] * 4, [(2, USERS[4])])
+@example([("next", None), ("gap", None), ("next", None)], [])
+def test_many_calls_in_a_turn_are_taken_in_as_one_by_one(
+    moves: list[tuple[str, Change | None]], users: list[tuple[int, LocalRequest]]
+) -> None:
+    """All matched together, or each before anything else happens."""
+    inputs: list[Input] = [
+        Received(Envelope("P", 1, (), Notify((item,)))) for item in items_of(moves)
+    ]
+    for at, request in users:
+        inputs.insert(at, request)
+    outcomes = []
+    for quickly in (True, False):
+        with patch("qns.edl.consumer.take_run", take_run if quickly else lambda *_: 0):
+            world, gateway = stable()
+            effects = gateway.run(inputs, world.now)
+            delivered = [each for each in effects.records if each["do"] == "ntfy"]
+            answers = [
+                str(each) if isinstance(each, QnsError) else each for each in effects.answers
+            ]
+            outcomes.append((answers, told(effects)[1:], delivered, content(gateway.store)))
     assert outcomes[0] == outcomes[1]
 
 

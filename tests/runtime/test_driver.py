@@ -292,6 +292,52 @@ def test_while_the_disk_is_busy_the_peer_works_ahead_and_commits_once(
     run(story())
 
 
+def test_the_next_commit_begins_before_everybody_is_told_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            await stage.ask(SUBSCRIBE)
+            disk, original, told = threading.Event(), SqliteStore.prepare, []
+
+            def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
+                told.append("commit")
+                make_last = original(store, transaction)
+
+                def slowly() -> None:
+                    disk.wait(PATIENCE_S)
+                    make_last()
+
+                return slowly
+
+            monkeypatch.setattr(SqliteStore, "prepare", prepare)
+            for id in ("e0", "e1", "e2", "e3", "e4"):
+                stage.driver.ask(change(id), lambda _, id=id: told.append(id))  # type: ignore[misc]
+                if id == "e0":
+                    await stage.until(lambda: told == ["commit"])
+            await stage.until(lambda: "e4" in events_of(stage))
+            disk.set()
+            await stage.until(lambda: len(told) == 7)
+            assert told == ["commit", "commit", "e0", "e1", "e2", "e3", "e4"]
+
+    run(story())
+
+
+def test_who_waits_for_an_answer_and_fails_stops_nobody(tmp_path: Path) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            await stage.ask(SUBSCRIBE)
+            stage.driver.ask(change("e0"), fail)
+            assert isinstance(await stage.ask(change("e1")), Published)
+            assert events_of(stage) == {"e0", "e1"}
+            assert stage.driver.commit_failures == 0
+
+    run(story())
+
+
 def events_of(stage: Stage) -> set[str]:
     """Those that the peer holds in memory."""
     return {known.event.id for known in stage.driver.peer.log}

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from qns.runtime import http
-from qns.runtime.http import HttpServer, Request, Response
+from qns.runtime.http import Handle, HttpServer, Respond, respond_from
+from qns.runtime.http_messages import Request, Response
 from tests.runtime.test_driver import run
 from tests.runtime.test_server import Address, answer_to, headers_of, one_answer
 
@@ -27,6 +28,19 @@ async def echo(request: Request) -> Response:
 @asynccontextmanager
 async def serving(
     handle: Callable[[Request], Awaitable[Response]] = echo, **settings: Any
+) -> AsyncIterator[tuple[HttpServer, Address]]:
+    """In tasks, as what takes long is."""
+
+    def in_task(request: Request, respond: Respond) -> asyncio.Task[None]:
+        return respond_from(handle(request), respond)
+
+    async with serving_with(in_task, **settings) as served:
+        yield served
+
+
+@asynccontextmanager
+async def serving_with(
+    handle: Handle, **settings: Any
 ) -> AsyncIterator[tuple[HttpServer, Address]]:
     sock = socket.create_server(("127.0.0.1", 0))
     sock.setblocking(False)
@@ -56,6 +70,83 @@ def test_requests_that_come_together_are_answered_in_their_order() -> None:
             writer.write(b"".join(post(b"x" * size) for size in range(20)))
             for size in range(20):
                 assert repr(b"x" * size).encode() in await one_answer(reader)
+            writer.close()
+
+    run(story())
+
+
+def test_thousands_that_come_together_and_are_answered_at_once() -> None:
+    def at_once(request: Request, respond: Respond) -> None:
+        respond(Response(200, request.path.encode()))
+
+    async def story() -> None:
+        async with serving_with(at_once) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % nth for nth in range(5_000)))
+            for nth in range(5_000):
+                assert (await one_answer(reader)).endswith(b"\r\n\r\n/%d" % nth)
+            writer.close()
+
+    run(story())
+
+
+def test_what_is_answered_now_and_what_later_keep_their_order() -> None:
+    """A callback brings the answer of every third one, sometime."""
+
+    def mixed(request: Request, respond: Respond) -> None:
+        response = Response(200, request.path.encode())
+        if int(request.path[1:]) % 3:
+            respond(response)
+        else:
+            asyncio.get_running_loop().call_later(0.001, respond, response)
+
+    async def story() -> None:
+        async with serving_with(mixed) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % nth for nth in range(60)))
+            for nth in range(60):
+                assert (await one_answer(reader)).endswith(b"\r\n\r\n/%d" % nth)
+            writer.close()
+
+    run(story())
+
+
+def test_an_answer_for_who_has_hung_up_goes_nowhere() -> None:
+    late: list[Respond] = []
+
+    async def story() -> None:
+        async with serving_with(lambda _, respond: late.append(respond)) as (server, address):
+            _, writer = await asyncio.open_connection(*address)
+            writer.write(post(b"abc"))
+            while not late:
+                await asyncio.sleep(0.001)
+            writer.close()
+            while server.connections:
+                await asyncio.sleep(0.001)
+            late.pop()(Response(200, b"too late"))
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(post(b"abc"))
+            while not late:
+                await asyncio.sleep(0.001)
+            late.pop()(Response(200, b"in time"))
+            assert (await one_answer(reader)).endswith(b"in time")
+            writer.close()
+
+    run(story())
+
+
+def test_a_handler_that_fails_is_a_failure_of_its_request_alone() -> None:
+    def failing(request: Request, respond: Respond) -> None:
+        if request.path == "/bad":
+            raise RuntimeError("a mistake")
+        respond(Response(200, b"well"))
+
+    async def story() -> None:
+        async with serving_with(failing) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"GET /bad HTTP/1.1\r\n\r\nGET /good HTTP/1.1\r\n\r\n")
+            assert (await one_answer(reader)).startswith(b"HTTP/1.1 500")
+            assert (await one_answer(reader)).endswith(b"well")
             writer.close()
 
     run(story())
