@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from qns.edl.layer import Send
 from qns.edl.messages import Envelope
@@ -11,8 +12,7 @@ from qns.iil.requests import Answer, Request
 from qns.turn import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(NamedTuple):
     """A request of another peer; its answer is an envelope."""
 
     envelope: Envelope

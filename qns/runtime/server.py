@@ -11,7 +11,7 @@ import json
 import logging
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 from urllib.parse import parse_qsl
@@ -153,7 +153,7 @@ class Server:
             else:
                 change = self.parts.whole(sender, body)
                 if change is not None:
-                    self.driver.ask(Received(replace(input.envelope, body=change)), then)
+                    self.driver.ask(Received(input.envelope._replace(body=change)), then)
                     return
                 reply = SendAll()
         except Busy as problem:

@@ -8,7 +8,6 @@ objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -64,8 +63,7 @@ class SoapRefusal(Exception):
         self.problem = problem
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     port: Port
     operation: str
     input: Received | Request

@@ -58,7 +58,7 @@ def in_parts(envelope: Envelope) -> list[Envelope]:
     *parts, last = _cut(whole)
     rest = replace(change, added=last.added, removed=last.removed)
     bodies = [*parts, PartedChange(rest, len(parts))]
-    return [replace(envelope, body=body) for body in bodies]  # type: ignore[arg-type]
+    return [envelope._replace(body=body) for body in bodies]  # type: ignore[arg-type]
 
 
 def _written(part: ViewPart) -> float:
