@@ -5,6 +5,7 @@ Publishing the same event twice changes nothing; another event with an id that w
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -19,7 +20,8 @@ from qns.turn import Turn
 class Publications:
     most: int
     """How many are remembered after their events are gone."""
-    _rows: dict[str, PublicationRow] = field(default_factory=dict)
+    _rows: OrderedDict[str, PublicationRow] = field(default_factory=OrderedDict)
+    """Of a plain dict the oldest is hard to find once many older ones have gone."""
 
     def recover(self, row: PublicationRow) -> None:
         self._rows[row.id] = row

@@ -10,12 +10,12 @@ at once, and what it means is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from qns.cbr.domains import DATETIME, DECIMAL, QUALITY, STRING, Domain, Key, decimal_key
 from qns.cbr.event import Event
@@ -54,6 +54,9 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 MOST_PLANS: Final = 256
 """Of one class; then the keeping begins anew."""
 _LONGEST_FRAME = 16_384
+OFTEN: Final = 16
+_LONGEST_PATTERN = 4_096
+"""To make a pattern takes a thousand times as long as to use it."""
 _ORDER = {
     (kind, dimension): nth
     for nth, (kind, dimension) in enumerate(
@@ -65,15 +68,19 @@ _ORDER = {
 Read = Callable[[str], Key]
 
 
-class Plan(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Plan:
     """What the values in one frame tell, in their order."""
 
     values: tuple[str, ...]
     previous: tuple[str, ...]
     readers: tuple[Read, ...]
+    met: int = 0
+    """How often; of a frame that is met often, one pattern finds all values at once."""
+    find: Callable[[str, int], re.Match[str] | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Form:
     """What an event of one class may carry, in the order in which it is written."""
 
@@ -82,6 +89,27 @@ class Form:
     """Dimension -> property -> the qualified name of that quality."""
     plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
     """Of frames that were met."""
+    latest: Plan | None = None
+    """The one met last that has a pattern: mostly that of the next event, too."""
+
+    def read(self, text: str, at: int) -> tuple[Plan, Sequence[str]] | None:
+        """What stands there, after the root: its plan, and the values."""
+        latest = self.latest
+        if latest is not None and latest.find is not None:
+            found = latest.find(text, at)
+            if found is not None:
+                return latest, found.groups()
+        parts = _TOLD.split(text[at:])
+        frame = tuple(parts[::2])
+        plan = self.plan_of(frame)
+        if plan is None:
+            return None
+        plan.met += 1
+        if plan.met == OFTEN and sum(map(len, frame)) <= _LONGEST_PATTERN:
+            plan.find = re.compile(f">({_PLAIN}+)".join(map(re.escape, frame))).fullmatch
+        if plan.find is not None:
+            self.latest = plan
+        return plan, parts[1::2]
 
     def plan_of(self, frame: tuple[str, ...]) -> Plan | None:
         """None unless `write_text` writes such a frame, or much like it."""
@@ -233,11 +261,11 @@ def read_text(data: bytes, schema: Schema) -> Event | None:
         if root is None or root[2] not in schema.properties:
             return None
         id, path, source, published, available = root.groups()
-        parts = _TOLD.split(text[root.end() :])
-        plan = Form.of(schema, path).plan_of(tuple(parts[::2]))
-        if plan is None:
+        found = Form.of(schema, path).read(text, root.end())
+        if found is None:
             return None
-        keys: list[Any] = [read(told) for read, told in zip(plan.readers, parts[1::2], strict=True)]
+        plan, told = found
+        keys: list[Any] = [read(text) for read, text in zip(plan.readers, told, strict=True)]
         return Event(
             checked_name("an event's id", id),
             path,

@@ -8,8 +8,10 @@ become deliveries later. Of a delivery group each event goes to one member.
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import inf
 
 from qns.event_log import EventKey, EventLog, KnownEvent
@@ -25,7 +27,8 @@ IsWaiting = Callable[[str, str], bool]
 class _Queue:
     """What one subscription has: deliveries to be read, and events that wait."""
 
-    ready: dict[int, DeliveryRow] = field(default_factory=dict)
+    ready: OrderedDict[int, DeliveryRow] = field(default_factory=OrderedDict)
+    """By number. Deliveries go at its beginning, where a dict would look at all that ever went."""
     waiting: dict[int, QueuedRow] = field(default_factory=dict)
 
 
@@ -182,7 +185,7 @@ class LocalDispatcher:
     def acknowledge(self, turn: Turn, id: str, upto: int) -> int:
         """The user has these for good; how many there were."""
         ready = self._queue(id).ready
-        done = [number for number in ready if number <= upto]
+        done = list(takewhile(lambda number: number <= upto, ready))
         for number in done:
             self._remove(turn, ready[number])
         return len(done)

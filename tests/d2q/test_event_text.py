@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qns.cbr.domains import Key
 from qns.cbr.event import Event
-from qns.d2q.event_text import MOST_PLANS, Form, read_text
+from qns.d2q.event_text import MOST_PLANS, OFTEN, Form, read_text
 from qns.d2q.event_xml import read_event, read_tree, write_event
 from qns.d2q.lexical import write_number
 from qns.d2q.schema import Schema
@@ -75,9 +75,19 @@ def told(data: bytes) -> Event | str:
     return expected
 
 
+def get_used_to(event: Event) -> None:
+    """Until its frame has a pattern."""
+    for _ in range(2 * OFTEN):
+        assert read_text(write_event(event, WEATHER), WEATHER) == event
+    latest = Form.of(WEATHER, event.data_class).latest
+    assert latest is not None
+    assert latest.find is not None
+
+
 @given(st.data())
 def test_whatever_happened_to_the_bytes_both_ways_agree(data: st.DataObject) -> None:
     text = write_event(WIND, WEATHER).decode()
+    get_used_to(WIND)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))
         upto = data.draw(st.integers(at, min(len(text), at + 12)))
@@ -87,6 +97,7 @@ def test_whatever_happened_to_the_bytes_both_ways_agree(data: st.DataObject) -> 
 
 def test_each_small_change_is_taken_or_refused_by_both_ways_alike() -> None:
     text = write_event(WIND, WEATHER).decode()
+    get_used_to(WIND)
     chance = random.Random(7)
     outcomes = {str: 0, Event: 0}
     short = 0
@@ -137,6 +148,12 @@ def test_a_time_is_read_by_both_ways_alike(time: str) -> None:
 def test_a_number_is_read_by_both_ways_alike(number: str) -> None:
     before, name, after = write_event(WIND, WEATHER).decode().partition('"Report/Wind.Speed">')
     told(f"{before}{name}{number}{after[after.index('<') :]}".encode())
+
+
+def test_events_of_two_frames_that_take_turns_are_both_read() -> None:
+    other = WIND._replace(id="e2", values={"Report/Wind.Speed": 7}, previous={})
+    for event in (WIND, other) * OFTEN * 2:
+        assert read_text(write_event(event, WEATHER), WEATHER) == event
 
 
 def test_only_so_many_frames_are_kept() -> None:
