@@ -33,7 +33,12 @@ from qns.edl.messages import (
 )
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
-from qns.iil.requests import ListSubscriptions, Subscribe, Subscriptions
+from qns.iil.requests import (
+    AcknowledgeDeliveries,
+    ListSubscriptions,
+    Subscribe,
+    Subscriptions,
+)
 from qns.inputs import Received
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
@@ -133,6 +138,14 @@ class Federated:
         found = (await self._listed(local)).subscriptions[0].delivered
         await local.close()
         return found
+
+    async def read(self) -> None:
+        """The user has read all that was delivered: a queue that is full is another matter."""
+        local = Connection(self.port, "/local")
+        upto = (await self._listed(local)).subscriptions[0].delivered
+        request = AcknowledgeDeliveries("bench", "all", upto)
+        read_local(request, 200, await local.call(*write_local(request)))
+        await local.close()
 
     async def _listed(self, local: Connection) -> Subscriptions:
         request = ListSubscriptions("bench")

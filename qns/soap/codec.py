@@ -7,7 +7,6 @@ writer puts strings together, which is several times quicker than building a tre
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from binascii import a2b_base64
 from collections.abc import Callable
 from itertools import takewhile
@@ -15,6 +14,7 @@ from math import inf
 from typing import Any, Final
 
 from lxml import etree
+from pybase64 import b64encode_as_string
 
 from qns.errors import ValueRefused, show
 from qns.soap.shapes import LARGEST, LONGEST_WAIT_S, NAMESPACE, Field, Leaf, Occurs, Shape
@@ -274,10 +274,6 @@ def _wait_content(seconds: float) -> str:
     return _seconds_content(min(seconds, LONGEST_WAIT_S))
 
 
-def _bytes_content(data: bytes) -> str:
-    return b64encode(data).decode("ascii")
-
-
 _LEAF_TEXTS: Final[dict[Leaf, Callable[[Any], str]]] = {
     Leaf.TEXT: text_content,
     Leaf.PROSE: prose_content,
@@ -285,5 +281,5 @@ _LEAF_TEXTS: Final[dict[Leaf, Callable[[Any], str]]] = {
     Leaf.FLAG: _flag_content,
     Leaf.SECONDS: _seconds_content,
     Leaf.WAIT: _wait_content,
-    Leaf.BYTES: _bytes_content,
+    Leaf.BYTES: b64encode_as_string,
 }

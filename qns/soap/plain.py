@@ -8,10 +8,11 @@ right, is given up on: hardening, schema and codec then read it, and say what is
 from __future__ import annotations
 
 import re
-from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
+
+from pybase64 import b64decode, b64encode_as_string
 
 from qns.errors import QnsError
 from qns.soap.envelope import ADDRESSING, BODY_START, END, MAX_MESSAGE_ID, START
@@ -233,7 +234,7 @@ def _leaf(field: Field, leaf: Leaf) -> tuple[str, Callable[[Any], Any]]:
         return f"(?:{element})?+", _or_default(read, field.default)
     if field.occurs is Occurs.MANY:
         many = f"((?:<{field.name}>(?:{form})</{field.name}>)*+)"
-        return many, _each(read, re.compile(element))
+        return many, _each(read, field.name)
     return element, read
 
 
@@ -241,17 +242,23 @@ def _or_default(read: Callable[[str], Any], default: Any) -> Callable[[str | Non
     return lambda text: default if text is None else read(text)
 
 
-def _each(read: Callable[[str], Any], element: re.Pattern[str]) -> Callable[[str], Any]:
-    return lambda run: tuple(map(read, element.findall(run)))
+def _each(read: Callable[[str], Any], name: str) -> Callable[[str], Any]:
+    """Of elements with this name, one behind the other."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    between = f"{closing}{opening}"
+
+    def each(run: str) -> tuple[Any, ...]:
+        if not run:
+            return ()
+        return tuple(map(read, run[len(opening) : -len(closing)].split(between)))
+
+    return each
 
 
 def _bytes(text: str) -> bytes:
-    """Only what `b64encode` writes; of the last bytes strict mode does not ask that."""
-    data = a2b_base64(text, strict_mode=True)
-    rest = len(data) % 3
-    if len(text) != (len(data) + 2) // 3 * 4 or (
-        rest and b2a_base64(data[-rest:], newline=False).decode("ascii") != text[-4:]
-    ):
+    """Only what the writer writes: of the last characters some bits could be anything."""
+    data = b64decode(text, validate=True)
+    if b64encode_as_string(data) != text:
         raise _NotPlain
     return data
 
