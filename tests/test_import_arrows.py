@@ -88,6 +88,7 @@ QUARANTINE: dict[str, set[str]] = {
     "aiohttp": {"runtime", "client"},
     "prometheus_client": {"runtime"},
     "httptools": {"runtime"},
+    "pybase64": {"soap"},
     "uvloop": {"runtime"},
 }
 
