@@ -25,6 +25,7 @@ REPORT: Final = "report.html"
 
 _NEEDED: Final = ("numpy", "rtree", "matplotlib")
 _MOST_JOBS: Final = 256
+_MOST_SEEDS: Final = 1_000
 _VERDICTS: Final = {
     True: ("yes", "bold green"),
     False: ("no", "bold red"),
@@ -50,6 +51,7 @@ The result is the same whatever the number of jobs, but for seconds.
   qns lab all --out lab              the papers' set-ups: a quarter of an hour on two processors
   qns lab all --quick --out quick    small systems, two seeds: a minute; not to be cited
   qns lab 4.12 4.13 --out socbr      only these
+  qns lab 4.17 4.20 --seeds 40 --out latency    narrower intervals, in more time
 """
 _EXAMPLES = (
     'qns lab 3.7 3.8 3.9 002-10 --out "$(mktemp -d)/formulas"',
@@ -69,6 +71,7 @@ def add(commands: Commands) -> ArgumentParser:
     option = parser.add_argument
     option("--out", metavar="DIR", required=True, help="where the report goes: a new folder")
     option("--quick", action="store_true", help="small systems and two seeds: a minute or two")
+    option("--seeds", metavar="N", help="how often each is run with other chance (5; quick: 2)")
     option("--jobs", metavar="N", help="how many processes share the work (one per processor)")
     add_json_option(parser, "the verdicts as one JSON object")
     parser.set_defaults(run=run)
@@ -76,7 +79,7 @@ def add(commands: Commands) -> ArgumentParser:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    jobs = _jobs(args.jobs)
+    jobs = _number("--jobs", args.jobs, cpu_count() or 1, 1, _MOST_JOBS)
     for name in _NEEDED:
         if find_spec(name) is None:
             raise QnsError(f"{name} is not installed", remedy='pip install "qns[lab]"')
@@ -84,6 +87,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
     figures = laboratory.figures_of(args.figures)
     chosen = setups.Setups().quick() if args.quick else setups.Setups()
+    chosen = chosen.with_seeds(_number("--seeds", args.seeds, chosen.seeds, 2, _MOST_SEEDS))
     steps, out, started = laboratory.steps(figures, chosen), Path(args.out), monotonic()
     try:
         with (
@@ -144,13 +148,11 @@ def _as_json(
     }
 
 
-def _jobs(text: str | None) -> int:
+def _number(option: str, text: str | None, default: int, least: int, most: int) -> int:
     if text is None:
-        return cpu_count() or 1
-    if not (
-        text.isascii() and text.isdecimal() and len(text) <= 3 and 1 <= int(text) <= _MOST_JOBS
-    ):
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 4 and least <= int(text) <= most):
         raise ValueRefused(
-            f"--jobs {shorten(text)} is no number of processes", remedy=f"from 1 to {_MOST_JOBS}"
+            f"{option} {shorten(text)} is no such number", remedy=f"from {least} to {most}"
         )
     return int(text)

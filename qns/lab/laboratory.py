@@ -69,7 +69,12 @@ def make_report(
     told: Told = lambda _: None,
 ) -> list[Claim]:
     """Runs what the figures need and writes all of it into the folder, or nothing."""
-    asked = {"qns": __version__, "figures": list(figures), "quick": setups.is_quick}
+    asked = {
+        "qns": __version__,
+        "figures": list(figures),
+        "quick": setups.is_quick,
+        "seeds": setups.seeds,
+    }
     with new_folder(out, asked) as save:
         findings = explore(figures, setups, executor, told)
         judged = [each for each in claims(findings) if each.figure in figures]

@@ -52,9 +52,11 @@ def test_a_bar_shows_how_far_it_is_and_jobs_share_the_work(tmp_path: Path) -> No
         (["4.21"], "unknown figure '4.21' (did you mean"),
         (["alll"], "unknown figure 'alll' (did you mean all?"),
         (["table-31"], "unknown figure 'table-31' (did you mean table-3.1"),
-        (["3.7", "--jobs", "0"], "--jobs '0' is no number of processes (from 1 to 256)"),
-        (["3.7", "--jobs", "many"], "--jobs 'many' is no number of processes"),
-        (["3.7", "--jobs", "9" * 30], "is no number of processes"),
+        (["3.7", "--jobs", "0"], "--jobs '0' is no such number (from 1 to 256)"),
+        (["3.7", "--seeds", "1"], "--seeds '1' is no such number (from 2 to 1000)"),
+        (["3.7", "--seeds", "-5"], "--seeds"),
+        (["3.7", "--jobs", "many"], "--jobs 'many' is no such number"),
+        (["3.7", "--jobs", "9" * 30], "is no such number"),
     ],
 )
 def test_wrong_words_are_told_with_a_remedy(

@@ -180,6 +180,16 @@ def test_the_full_set_up_is_the_papers() -> None:
     assert steps(EVERY, setups.quick()) < steps(EVERY, setups)
 
 
+def test_more_seeds_are_more_of_the_same(pool: Executor) -> None:
+    figures = figures_of(["4.12", "4.17", "4.2", "shapes", "table-2.1"])
+    few, many = (explore(figures, SMALL.with_seeds(seeds), pool) for seeds in (2, 3))
+    for name in ("flat", "transit_stub", "locality", "strategies"):
+        of_few, of_many = getattr(few, name), getattr(many, name)
+        assert len(of_many) == len(of_few) * 3 / 2
+        assert {*map(str, of_few)} < {*map(str, of_many)}
+    assert {each.window.seed for each in many.shapes} == {0, 1, 2}
+
+
 # --- the folder -----------------------------------------------------------------------------------
 
 

@@ -120,7 +120,7 @@ def sections_of(figures: Sequence[str], findings: Findings) -> list[Section]:
 def _lead(judged: Sequence[Claim], findings: Findings) -> str:
     numbers = [sum(each.holds is holds for each in judged) for holds in (True, False)]
     quick = (
-        " This is a quick run: small systems and two seeds, enough to see that all works and not "
+        " This is a quick run: small systems and few seeds, enough to see that all works and not "
         "to cite."
         if findings.setups.is_quick
         else ""
@@ -172,6 +172,7 @@ def _about(figures: Sequence[str], findings: Findings) -> Markup:
         "qns": __version__,
         "figures": ", ".join(figures),
         "kind": "quick" if findings.setups.is_quick else "full",
+        "seeds": f"{findings.setups.seeds}",
     }
     return element(
         "section",
