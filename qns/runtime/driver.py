@@ -28,7 +28,7 @@ from qns.inputs import Answered, Effects, Input, Output
 from qns.peer import Peer
 from qns.runtime.logs import tell, tell_exception
 from qns.runtime.news import Waiter
-from qns.runtime.waiting import Group, Then, Waiting, needs_room
+from qns.runtime.waiting import Group, Then, Waiting, needs_room, told_to
 from qns.turn import Record
 
 MOST_WAITING: Final = 10_000
@@ -144,16 +144,7 @@ class Driver:
     def submit(self, input: Input) -> asyncio.Future[Output]:
         """The same, for who awaits it."""
         answer: asyncio.Future[Output] = asyncio.get_running_loop().create_future()
-
-        def then(output: Output | Exception) -> None:
-            if answer.done():
-                return
-            if isinstance(output, Exception) and not isinstance(output, QnsError):
-                answer.set_exception(output)
-            else:
-                answer.set_result(output)
-
-        self.ask(input, then)
+        self.ask(input, told_to(answer))
         return answer
 
     def deliveries_of(self, subscription: str) -> Waiter:
@@ -213,6 +204,7 @@ class Driver:
                 batch = self._gathered()
                 if batch or self._is_due:
                     self._turn(batch)
+                    batch = []  # it belongs to what is to be committed now
                 self._commit_begun()
             except Exception as error:
                 if not isinstance(error, QnsError):

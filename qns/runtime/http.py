@@ -12,6 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -33,6 +34,8 @@ LINGER_S: Final = 2.0
 """How long the rest of a refused request is read, so that the sender sees the answer."""
 MOST_HEAD_BYTES: Final = 32_768
 
+_AT_A_TIME: Final = 16
+"""Requests of one client that are seen to before others are heard."""
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -53,7 +56,7 @@ class _Job(NamedTuple):
 
 
 Respond = Callable[[Response], None]
-"""Is called once; who has hung up meanwhile gets nothing."""
+"""Its first call counts; who has hung up meanwhile gets nothing."""
 Handle = Callable[[Request, Respond], "asyncio.Task[None] | None"]
 """Sees to a request. What it goes on with in a task is cancelled when the client hangs up."""
 
@@ -165,7 +168,7 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_choked = False
-        self._go_on()
+        self._loop.call_soon(self._go_on)  # asyncio does not expect to be closed in here
 
     def _look_whether_idle(self) -> None:
         left = KEPT_S
@@ -197,6 +200,7 @@ class _Connection(asyncio.Protocol):
             self._body_timer = self._loop.call_later(
                 self._server.body_within_s, self._break_off, TOO_SLOW, 408, ""
             )
+        self._go_on()
         if self._jobs and self._is_reading and not self._transport.is_closing():
             self._is_reading = False
             self._transport.pause_reading()
@@ -233,6 +237,7 @@ class _Connection(asyncio.Protocol):
             self._headers.get("expect", "").lower() == "100-continue"
             and self._version == "1.1"
             and self._job is None
+            and not self._jobs
         ):
             self._transport.write(_CONTINUE)
 
@@ -265,13 +270,13 @@ class _Connection(asyncio.Protocol):
             self._arrived(ends=True, lingers=True, flaw=flaw)
         else:
             self._refuse(status, problem)
+        self._go_on()
 
     def _refuse(self, status: int, problem: str) -> None:
         """A request of which not even the head can be read."""
         self._is_ending = True
         refusal = Response(status, f"{problem}\n".encode())
         self._jobs.append(_Job(None, "1.1", True, True, refusal))
-        self._go_on()
 
     def _arrived(self, *, ends: bool, lingers: bool = False, flaw: Flaw | None = None) -> None:
         if self._body_timer is not None:
@@ -285,43 +290,56 @@ class _Connection(asyncio.Protocol):
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         request = Request(method, self._path, self._query, self._headers, body, flaw)
         self._jobs.append(_Job(request, self._version, ends, lingers))
-        self._go_on()
 
     # --- answering --------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """The next request, once the answer before it is on its way."""
+        """The next requests, each once the answer before it is on its way; a few at a time."""
         if self._is_going_on:
             return  # one that was answered at once: the loop further up goes on
         self._is_going_on = True
-        while self._jobs and self._job is None and not (self._is_choked or self._is_over):
-            self._job = self._jobs.popleft()
-            self._see_to(self._job)
-        self._is_going_on = False
-        if not (self._jobs or self._job or self._is_reading or self._is_choked or self._is_over):
+        try:
+            for _ in range(_AT_A_TIME):
+                if not self._may_go_on:
+                    break
+                self._job = self._jobs.popleft()
+                self._see_to(self._job)
+        finally:
+            self._is_going_on = False
+        if self._may_go_on:
+            self._loop.call_soon(self._go_on)
+        elif not (self._jobs or self._job or self._is_reading or self._is_held_up):
             self._is_reading = True
             self._transport.resume_reading()
 
     @property
-    def _is_over(self) -> bool:
-        return self._transport.is_closing()
+    def _may_go_on(self) -> bool:
+        return bool(self._jobs) and self._job is None and not self._is_held_up
+
+    @property
+    def _is_held_up(self) -> bool:
+        return self._is_choked or self._transport.is_closing()
 
     def _see_to(self, job: _Job) -> None:
+        respond = partial(self._respond, job)
         if job.request is None:
             assert job.refusal is not None
-            self._respond(job.refusal)
+            respond(job.refusal)
             return
         try:
-            self._task = self._server.handle(job.request, self._respond)
+            task = self._server.handle(job.request, respond)
         except Exception:
             tell_exception("a request failed")
-            if self._job is job:
-                self._respond(Response(500, b""))
+            respond(Response(500, b""))
+        else:
+            self._task = task if self._job is job else None
 
-    def _respond(self, response: Response) -> None:
-        job, self._job, self._task = self._job, None, None
+    def _respond(self, job: _Job, response: Response) -> None:
+        if self._job is not job:
+            return  # it was answered before
+        self._job = self._task = None
         self._since = self._loop.time()
-        if job is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._answer(job, response)
 
     def _answer(self, job: _Job, response: Response) -> None:

@@ -190,31 +190,33 @@ class _Posted:
             self.server.ask(call.input, self.answered)
         except SoapRefusal as refusal:
             self._answer(refusal.reply, "refused", refusal.problem)
-        except Exception as error:
-            self.answered(error)
+        except Exception:
+            self._fail()
         return None
 
     async def _wait(self, call: Call) -> None:
         try:
-            output: Output | Exception = await self.server.deliveries(call)
-        except Exception as error:
-            output = error
-        self.answered(output)
+            self.answered(await self.server.deliveries(call))
+        except Exception:
+            self._fail()
 
     def answered(self, output: Output | Exception) -> None:
+        if isinstance(output, Exception) and not isinstance(output, QnsError):
+            self._answer(self.endpoint.failure(self.call), "failure")  # the driver has told why
+            return
         try:
-            if isinstance(output, Exception) and not isinstance(output, QnsError):
-                raise output
             assert self.call is not None
             assert output is not None, "an answer to a request"
             reply = self.endpoint.reply(self.call, output)
+            problem = output.problem if isinstance(output, QnsError) else ""
+            self._answer(reply, _outcome(output), problem)
         except Exception:
-            operation = self.call.operation if self.call else ""
-            tell_exception("a request failed", operation=operation)
-            self._answer(self.endpoint.failure(self.call), "failure")
-            return
-        problem = output.problem if isinstance(output, QnsError) else ""
-        self._answer(reply, _outcome(output), problem)
+            self._fail()
+
+    def _fail(self) -> None:
+        """Of the exception that is being handled only the log tells more."""
+        tell_exception("a request failed", operation=self.call.operation if self.call else "")
+        self._answer(self.endpoint.failure(self.call), "failure")
 
     def _answer(self, reply: HttpReply, outcome: str, problem: str = "") -> None:
         operation = self.call.operation if self.call is not None else "unreadable"

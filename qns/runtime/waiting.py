@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from qns.edl.messages import ChangeSub, Notify
+from qns.errors import QnsError
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     ListSubscriptions,
@@ -29,6 +31,20 @@ _SMALL: Final = (
 
 Then = Callable[[Output | Exception], None]
 """Is told the answer, or the error that prevented one."""
+
+
+def told_to(answer: asyncio.Future[Output]) -> Then:
+    """For who awaits it; who gave up waiting hears nothing."""
+
+    def then(output: Output | Exception) -> None:
+        if answer.done():
+            return
+        if isinstance(output, Exception) and not isinstance(output, QnsError):
+            answer.set_exception(output)
+        else:
+            answer.set_result(output)
+
+    return then
 
 
 class Waiting(NamedTuple):

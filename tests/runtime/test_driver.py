@@ -338,6 +338,20 @@ def test_who_waits_for_an_answer_and_fails_stops_nobody(tmp_path: Path) -> None:
     run(story())
 
 
+def test_who_waits_for_a_turn_that_the_disk_refuses_hears_it_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            told: list[object] = []
+            assert stage.store is not None
+            stage.store.fail_next_commit()
+            for nth in range(3):
+                stage.driver.ask(change(f"e{nth}"), told.append)
+            await stage.until(lambda: len(told) >= 3 and stage.driver.trouble is None)
+            assert [type(each) for each in told] == [StoreFull] * 3
+
+    run(story())
+
+
 def events_of(stage: Stage) -> set[str]:
     """Those that the peer holds in memory."""
     return {known.event.id for known in stage.driver.peer.log}

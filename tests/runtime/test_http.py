@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -86,6 +87,95 @@ def test_thousands_that_come_together_and_are_answered_at_once() -> None:
             for nth in range(5_000):
                 assert (await one_answer(reader)).endswith(b"\r\n\r\n/%d" % nth)
             writer.close()
+
+    run(story())
+
+
+def test_others_get_a_turn_while_thousands_are_answered_at_once() -> None:
+    answered, turns = [0], []
+
+    def at_once(_: Request, respond: Respond) -> None:
+        answered[0] += 1
+        respond(Response(200, b""))
+
+    async def story() -> None:
+        async with serving_with(at_once) as (_, address):
+            reader, writer = await asyncio.open_connection(*address, limit=2**22)
+            writer.write(b"GET / HTTP/1.1\r\n\r\n" * 5_000)
+            while answered[0] < 5_000:
+                turns.append(answered[0])
+                await asyncio.sleep(0)
+            assert max(later - now for now, later in pairwise([*turns, 5_000])) < 100
+            for _ in range(5_000):
+                await one_answer(reader)
+            writer.close()
+
+    run(story())
+
+
+def test_a_second_answer_to_a_request_is_nobodys() -> None:
+    """Neither the next request's on this connection, nor its task's end."""
+    kept: list[Respond] = []
+
+    def twice(request: Request, respond: Respond) -> None:
+        if request.path == "/1":
+            respond(Response(200, b"one"))
+            respond(Response(200, b"one again"))
+            kept.append(respond)
+        elif request.path == "/2":
+            kept[0](Response(200, b"one once more"))
+            asyncio.get_running_loop().call_later(0.01, respond, Response(200, b"two"))
+            asyncio.get_running_loop().call_later(0.02, respond, Response(200, b"two again"))
+        else:
+            asyncio.get_running_loop().call_later(0.03, respond, Response(200, b"three"))
+
+    async def story() -> None:
+        async with serving_with(twice) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            for path in (b"/1", b"/2", b"/3"):
+                writer.write(b"GET " + path + b" HTTP/1.1\r\n\r\n")
+            for words in (b"one", b"two", b"three"):
+                assert (await one_answer(reader)).endswith(b"\r\n\r\n" + words)
+            writer.close()
+
+    run(story())
+
+
+def test_an_invitation_to_go_on_does_not_overtake_an_answer() -> None:
+    def later(request: Request, respond: Respond) -> None:
+        asyncio.get_running_loop().call_later(0.02, respond, Response(200, request.body))
+
+    async def story() -> None:
+        async with serving_with(later) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            head, _, body = post(b"second", b"Expect: 100-continue").partition(b"\r\n\r\n")
+            writer.write(post(b"first") + head + b"\r\n\r\n")
+            assert (await one_answer(reader)).endswith(b"first")
+            writer.write(body)
+            assert (await one_answer(reader)).endswith(b"second")
+            writer.close()
+
+    run(story())
+
+
+def test_a_last_answer_to_who_read_slowly_ends_the_connection_once() -> None:
+    def some(request: Request, respond: Respond) -> None:
+        respond(Response(200, b"x" * 3_000_000 if request.path == "/big" else b"y"))
+
+    async def story() -> None:
+        wrong: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: wrong.append(what))
+        async with serving_with(some) as (server, address):
+            reader, writer = await asyncio.open_connection(*address)
+            last = b"GET /small HTTP/1.1\r\nConnection: close\r\n\r\n"
+            writer.write(b"GET /big HTTP/1.1\r\n\r\n" * 3 + last)
+            await asyncio.sleep(0.05)
+            got = await reader.read()
+            assert got.endswith(b"y")
+            writer.close()
+            while server.connections:
+                await asyncio.sleep(0.001)
+        assert wrong == []
 
     run(story())
 

@@ -229,3 +229,24 @@ def headers_of(answer: bytes) -> dict[bytes, bytes]:
 
 def date_of(answer: bytes) -> str:
     return answer.partition(b"Date: ")[2].partition(b"\r\n")[0].decode()
+
+
+def test_a_mistake_in_a_turn_is_told_once_in_the_log_and_to_everybody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def mistaken(*_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    async def story() -> None:
+        async with serving(tmp_path) as (stage, address):
+            stage.driver.peer._handlers[ListSubscriptions] = mistaken
+            asked = [
+                answer_to(address, request_bytes(ListSubscriptions("anna"))) for _ in range(20)
+            ]
+            answers = await asyncio.gather(*asked)
+            assert all(each.startswith(b"HTTP/1.1 500") for each in answers)
+            assert not any(b"a mistake" in each for each in answers)
+
+    run(story())
+    traces = [record for record in caplog.records if record.exc_info]
+    assert 1 <= len(traces) < 20  # one for each turn
