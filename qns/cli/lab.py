@@ -111,6 +111,8 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json(_as_json(figures, judged, out, seconds, quick=args.quick))
     else:
         _show(judged, out, screen)
+        if args.quick:
+            screen.line("a quick run: to see that all works, not to be cited")
     return 0
 
 

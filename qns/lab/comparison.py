@@ -186,7 +186,7 @@ def _check_counting(
     for number, (broker, point) in enumerate(published):
         made = diffuse(run, Publication(f"e{number}", point, broker)).hops
         if made != counted[number]:
-            raise BrokenRun(f"{made} hops were made, {counted[number]} were counted", name)
+            raise BrokenRun.of(name, f"{made} hops were made, {counted[number]} were counted")
     check_history(run, name)
     return run.published, len(run.deliveries)
 

@@ -23,8 +23,9 @@ _REMEDY: Final = "nothing measured here counts: please report it, with this line
 class BrokenRun(QnsError):
     """A run that broke one of the rules every run has to keep."""
 
-    def __init__(self, problem: str, run: str) -> None:
-        super().__init__(problem, place=run, remedy=_REMEDY)
+    @classmethod
+    def of(cls, run: str, problem: str) -> BrokenRun:
+        return cls(problem, place=run, remedy=_REMEDY)
 
 
 def check_history(run: Run, name: str) -> None:
@@ -32,19 +33,18 @@ def check_history(run: Run, name: str) -> None:
     run.calm()
     verdict = judge(run.records(), most_per_rule=1)
     for violation in verdict.violations:
-        raise BrokenRun(f"{violation.rule} is broken: {violation.explain()}", name)
+        raise BrokenRun.of(name, f"{violation.rule} is broken: {violation.explain()}")
 
 
 def check_overlay(overlay: Overlay, name: str) -> None:
     """Between two reconfigurations."""
     if not overlay.is_tree:
-        raise BrokenRun("the overlay is no tree", name)
+        raise BrokenRun.of(name, "the overlay is no tree")
     for broker in range(overlay.brokers):
         if overlay.available(broker) < 0:
-            raise BrokenRun(
-                f"broker {broker} has {overlay.degree(broker)} links, its fan-out is "
-                f"{overlay.fan_out}",
-                name,
+            links = overlay.degree(broker)
+            raise BrokenRun.of(
+                name, f"broker {broker} has {links} links, its fan-out is {overlay.fan_out}"
             )
 
 
@@ -55,8 +55,8 @@ def check_swaps(swaps: Iterable[Swap], zones: Sequence[Boxes], name: str) -> Non
             weight(*(zones[end] for end in ends)) for ends in (swap.tear_up, swap.tear_down)
         )
         if not up > down:
-            raise BrokenRun(
+            raise BrokenRun.of(
+                name,
                 f"link {swap.tear_up} of weight {up:g} took the place of {swap.tear_down} of "
                 f"weight {down:g}",
-                name,
             )

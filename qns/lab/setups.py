@@ -89,9 +89,9 @@ class Setups:
 
 REASONS: Final = (
     (
-        "100 brokers, fan-out 10, 5 seeds",
-        "as in thesis 4.5.2; quick runs have 40 brokers (50 for loss) and 2 seeds. More seeds give "
-        "narrower intervals, and can be asked for",
+        "100 brokers, fan-out 10, 5 seeds in a full run",
+        "as in thesis 4.5.2; a quick run has 40 brokers (50 for loss), fan-out 6 and 2 seeds. More "
+        "seeds give narrower intervals, and can be asked for",
     ),
     (
         "handling: 20 ms a subscription, 10 ms a notification",
@@ -102,8 +102,8 @@ REASONS: Final = (
         "rectangles: centres in 10 × 10 cells of Zipf popularity (exponent 1), sides uniform up to "
         "200 of 1,000",
         "the thesis says Zipf and uniform without numbers; a rectangle is 1 % of the space on "
-        "average, so that a hundred of them do not cover it. What depends on it is under "
-        "'shapes'",
+        "average, so that a hundred of them do not cover it. What depends on it is shown by the "
+        "figure 'shapes'",
     ),
     (
         "1,500 subscriptions on flat networks, 500 on transit-stub",

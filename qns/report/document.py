@@ -35,11 +35,11 @@ def verdict_box(
     judged: Sequence[Claim], apart: str = "", named: Callable[[str], str] = str
 ) -> Markup:
     """What must hold and whether it does; `apart` says what is judged apart, if anything."""
-    numbers = [sum(each.holds is holds for each in judged) for holds in (True, False, None)]
-    told = (
-        f"{numbers[0]} hold, {numbers[1]} do not, {numbers[2]} are open, because this run does not "
-        "tell."
+    yes, no, unknown = (
+        sum(each.holds is holds for each in judged) for holds in (True, False, None)
     )
+    told = f"Of {len(judged)}: {yes} yes, {no} no"
+    told += f", {unknown} open, because this run does not tell." if unknown else "."
     groups: dict[tuple[str, str], list[Claim]] = {}
     for each in judged:
         groups.setdefault((each.figure, each.claim), []).append(each)
@@ -91,8 +91,9 @@ def definitions(words: Mapping[str, object] | Iterable[tuple[str, object]]) -> M
     return element(
         "dl",
         joined(
-            element("dt", str(name).replace("_", " ")) + element("dd", _shown(value))
+            part
             for name, value in pairs
+            for part in (element("dt", str(name).replace("_", " ")), element("dd", _shown(value)))
         ),
     )
 

@@ -122,6 +122,24 @@ def test_the_page_tells_how_much_was_judged(report: Path) -> None:
     assert all(number > 0 for name, number in told.items() if name != "table 2.1")  # 8 are few
 
 
+def test_a_page_on_a_few_figures_tells_only_of_these(tmp_path: Path) -> None:
+    make_report(("4.12",), tmp_path / "out", SMALL)
+    html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<dt>flat networks</dt>" in html
+    assert "<dt>loss</dt>" not in html
+    assert "<dt>transit-stub networks</dt>" not in html
+    assert "CSV" in html
+    make_report(("3.7",), tmp_path / "formula", SMALL)
+    html = (tmp_path / "formula" / "report.html").read_text(encoding="utf-8")
+    assert "CSV" not in html
+    assert "Sizes of this run" not in html
+
+
+def test_no_tag_is_shown_to_the_reader(report: Path) -> None:
+    html = (report / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"&lt;/?[a-z]|&amp;(#|[a-z]+;)", html)
+
+
 def test_the_page_needs_nothing_from_elsewhere(report: Path) -> None:
     found: list[tuple[str, str]] = []
 

@@ -98,6 +98,10 @@ def words(html: str) -> str:
     return re.sub(r"\s+", " ", "".join(Page(html).text))
 
 
+def test_no_tag_is_shown_to_the_reader(html: str) -> None:
+    assert not re.search(r"&lt;/?[a-z]|&amp;(#|[a-z]+;)", html)
+
+
 def test_the_page_needs_nothing_else(html: str) -> None:
     page = Page(html)
     assert all(each.startswith("#") for each in page.loaded)

@@ -11,8 +11,9 @@ from qns.lab.self_organisation import Window
 from qns.report.page import Markup, Table, element, table_markup
 
 _TOLD: Final = (
-    "The history of every run was judged by the rules of semantics §9: each event reached every "
-    "subscription that its publisher's broker had to know, none else, once and in order. After "
+    "The history of every run was judged as that of real peers is (docs/history.md): each event "
+    "reached every subscription that its publisher's broker had to know, none else, once and in "
+    "order. After "
     "every subscription the overlay was a tree with no broker above its fan-out, and each new link "
     "weighed more than the one it replaced. A run that broke a rule would have ended the report. "
     "In chapter 4 events were published while brokers swapped links; what a swap held back went "

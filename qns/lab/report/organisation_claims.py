@@ -56,7 +56,7 @@ def _forwarders_claim(runs: Runs) -> Claim:
         f"({number_text(way_in[0])} forwarders with CBR, {number_text(way_in[1])} with SOCBR); and "
         "AS compares two neighbours at a time, while a broker with several subscriptions shares "
         "other things with other brokers. How much depends on the subscriptions, about which the "
-        "thesis tells little, is in the section on shapes"
+        "thesis tells little, is shown by the figure 'shapes'"
     )
     return Claim(
         "4.12",

@@ -49,14 +49,14 @@ _METHOD: Final = (
     (
         "Intervals",
         "± is half the 95 % confidence interval of the mean over seeds or topologies (Student's "
-        "t); with two seeds, as in quick runs, it is very wide.",
+        "t); with two seeds it is very wide.",
     ),
 )
 _OPEN: Final = (
     "Sizes, shapes and the rules of claims were fixed after a pilot on one seed of CBR and SOCBR "
     "(up to 1,500 subscriptions), of figure 4.2 and of table 2.1 and after a quick run, not "
-    "before. All shapes of that pilot are in the report. Where a verdict depends on the size, its "
-    "numbers say so.",
+    "before. The figure 'shapes' has all shapes of that pilot. Where a verdict depends on the "
+    "size, its numbers say so.",
     "What the thesis leaves open is chosen above with its reason, and the numbers depend on it: "
     "how subscriptions are drawn, how long a message is handled, how many subscriptions a run has.",
     "The papers' pictures are not at hand; only numbers and words of their text are compared.",
@@ -133,38 +133,45 @@ def _lead(judged: Sequence[Claim], findings: Findings) -> str:
 
 
 def _parameters(findings: Findings) -> Markup:
-    setups = findings.setups
     table = Table("What was chosen, and why", ("parameter", "reason"), REASONS, texts=2)
-    loss, flat, stub = setups.loss, setups.organisation, setups.proximity
-    sizes = (
-        (
-            "loss",
-            f"{loss.brokers} brokers on {', '.join(map(str, loss.hosts))} hosts, "
-            f"{loss.topologies} topologies, {loss.pairs} pairs for each T_ON",
-        ),
-        (
-            "flat networks",
-            f"{flat.brokers} brokers, fan-out {flat.fan_out}, {flat.subscriptions:,} "
-            f"subscriptions, {flat.seeds} seeds",
-        ),
-        (
-            "transit-stub networks",
-            f"{stub.brokers} brokers, fan-out {stub.fan_out}, {stub.subscriptions:,} "
-            f"subscriptions, {stub.seeds} seeds",
-        ),
-        (
-            "strategies, locality",
-            f"{setups.brokers} brokers, fan-out {setups.fan_out}, {setups.seeds} seeds",
-        ),
-    )
     return element(
         "section",
         element("h2", "Parameters and their reasons"),
         table_markup(table),
-        element("h3", "Sizes of this run"),
-        definitions(sizes),
+        *_sizes(findings),
         id="parameters",
     )
+
+
+def _sizes(findings: Findings) -> list[Markup]:
+    """Of what was run."""
+    setups, sizes = findings.setups, []
+    if findings.loss:
+        loss = setups.loss
+        sizes.append(
+            (
+                "loss",
+                f"{loss.brokers} brokers on {', '.join(map(str, loss.hosts))} hosts, "
+                f"{loss.topologies} topologies, {loss.pairs} pairs for each T_ON",
+            )
+        )
+    for name, found, setup in (
+        ("flat networks", findings.flat, setups.organisation),
+        ("transit-stub networks", findings.transit_stub, setups.proximity),
+        ("other workloads", findings.shapes, setups.shape_setup),
+    ):
+        if found:
+            sizes.append(
+                (
+                    name,
+                    f"{setup.brokers} brokers, fan-out {setup.fan_out}, "
+                    f"{setup.subscriptions:,} subscriptions, {setup.seeds} seeds",
+                )
+            )
+    if findings.locality or findings.strategies:
+        told = f"{setups.brokers} brokers, fan-out {setups.fan_out}, {setups.seeds} seeds"
+        sizes.append(("locality, strategies", told))
+    return [element("h3", "Sizes of this run"), definitions(sizes)] if sizes else []
 
 
 def _about(figures: Sequence[str], findings: Findings) -> Markup:
@@ -172,16 +179,16 @@ def _about(figures: Sequence[str], findings: Findings) -> Markup:
         "qns": __version__,
         "figures": ", ".join(figures),
         "kind": "quick" if findings.setups.is_quick else "full",
-        "seeds": f"{findings.setups.seeds}",
     }
+    data = "The data are beside this page as CSV files, the " if _sizes(findings) else "The "
     return element(
         "section",
         element("h2", "This run"),
         definitions(told),
         element(
             "p",
-            "Two runs of the same version and kind have the same tables, whatever the number of "
-            "jobs, but for seconds. The data are beside this page as CSV files, the figures in ",
+            "Two runs of the same version, kind and number of seeds have the same tables, whatever "
+            f"the number of jobs, but for seconds. {data}figures are in ",
             element("code", "figures/"),
             ".",
             class_="small",
