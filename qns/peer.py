@@ -233,7 +233,10 @@ class Peer:
         event = request.event
         self._must_be_member()
         if event.source != self.me:
-            raise NotAllowed(f"{self.me} cannot publish for {event.source}")
+            raise NotAllowed(
+                f"{self.me} cannot publish for {event.source}",
+                remedy=f"publish it at the peer of {event.source}",
+            )
         if event.data_class not in self.federation[self.me].hosts:
             raise NotAllowed(
                 f"{self.me} does not host {event.data_class}",

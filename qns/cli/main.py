@@ -88,7 +88,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     screen = Screen()
     try:
         try:
-            args = new_parser().parse_args(argv)
+            parser = new_parser()
+            args = parser.parse_args(argv)
+            if not hasattr(args, "run"):  # no command at all
+                parser.print_help(sys.stderr)
+                return 2
             screen = Screen(as_json=args.as_json)
             status: int = args.run(args, screen)
         except SystemExit as ended:  # argparse has said what it had to say
@@ -118,7 +122,7 @@ def new_parser() -> ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"qns {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
     return parser

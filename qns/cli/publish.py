@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -64,6 +64,10 @@ def run(args: Namespace, screen: Screen) -> int:
     return 2 if publisher.refused or publisher.is_stopped else 0
 
 
+_XML: Final = frozenset(kind for kind in Kind if kind.name.endswith("XML"))
+"""What is not an event's, the reader of events says best."""
+
+
 class _Entry(NamedTuple):
     """One event of the file: a line, or all of an XML file."""
 
@@ -88,7 +92,7 @@ class _Entry(NamedTuple):
 def _entries(source: Input) -> Iterator[_Entry]:
     # What comes through a pipe is lines, unless it says otherwise: looking at its kind would
     # wait for more of it than one event.
-    if source.size_bytes is not None and kind_of(source) is Kind.EVENT_XML:
+    if source.size_bytes is not None and kind_of(source) in _XML:
         data = source.read(MAX_BYTES)
         yield _Entry(None, data, len(data), is_xml=True)
         return

@@ -132,7 +132,12 @@ class LocalSubscriptionTable:
         group: str,
         expires_at: float,
     ) -> LocalSubscription:
-        if id in self._by_id or id in self._ended:
+        if id in self._ended:
+            raise DuplicateId(
+                f"subscription {id} has ended, and its id is not given again",
+                remedy="choose another id",
+            )
+        if id in self._by_id:
             raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
         created = self.next_number()
         added = LocalSubscription(id, owner, subscription, text, group, expires_at, created)

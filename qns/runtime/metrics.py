@@ -40,7 +40,8 @@ class Metrics:
         )
         self._diffusion = _Histogram(
             "qns_diffusion_seconds",
-            "T_diff: from an event's publication, on its producer's clock, to a delivery here.",
+            "T_diff: from an event's publication, on its producer's clock, to a delivery here; "
+            "those of more than a day are left out.",
             _DIFFUSION_S,
         )
         for histogram in (self._commit, self._stable, self._diffusion):
@@ -74,9 +75,12 @@ class Metrics:
                     self._subscribed.pop(record["sub"], None)
 
     def _delivered(self, peer: Peer, record: Record, now: float) -> None:
+        """An event that is older than a day was not on its way so long: its date is another's."""
         known = peer.log.get((record["source"], record["event"]))
         if known is not None and known.event.published_us is not None:
-            self._diffusion.observe(max(0.0, now - known.event.published_us / 1_000_000))
+            age_s = now - known.event.published_us / 1_000_000
+            if age_s <= _DIFFUSION_S[-1]:
+                self._diffusion.observe(max(0.0, age_s))
 
     def _settle(self, peer: Peer, subscription: str, now: float) -> None:
         if subscription in self._subscribed and not peer.iil.stability.pending(subscription):

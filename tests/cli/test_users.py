@@ -167,6 +167,18 @@ def test_an_event_in_xml_is_published(at_coc: Client, owner: str, cli: Cli, tmp_
     assert outcome.err.startswith(f"qns: error: {file}:1: ")
 
 
+@pytest.mark.parametrize("other", ["federation.xml", "subscriptions.xml"])
+def test_xml_that_is_no_event_is_one_mistake(
+    at_coc: Client, cli: Cli, tmp_path: Path, other: str
+) -> None:
+    root = other.removesuffix(".xml")
+    (tmp_path / other).write_text(f"<{root} xmlns='urn:qns:d2q:1'>\n<a/>\n</{root}>\n", "utf-8")
+    outcome = cli("publish", tmp_path / other)
+    assert (outcome.status, outcome.out) == (2, "published 0 events; 1 refused\n")
+    assert outcome.err.count("qns: error: ") == 1
+    assert at_coc.subscriptions() == ()
+
+
 def test_publishing_tells_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,13 @@ def test_an_id_that_means_something_else_already_is_refused(
     assert office.rows() == before
 
 
+def test_an_id_of_one_that_has_ended_is_refused_with_that_reason(office: Office) -> None:
+    office.subscribe("s")
+    office.unsubscribe("s")
+    with pytest.raises(DuplicateId, match="s has ended, and its id is not given again"):
+        office.subscribe("s")
+
+
 def test_whoever_leaves_the_id_out_gets_a_new_one_each_time(office: Office) -> None:
     ids = [office.subscribe("").id for _ in range(3)]
     office.crash()
