@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 from argparse import ArgumentParser, Namespace
@@ -121,8 +122,10 @@ def _tell_how_to_go_on(screen: Screen, peers: DemoPeers, folder: Path) -> None:
     screen.line(("still running:", "bold"), f" everything is in {folder}")
     for name, peer in peers.peers.items():
         screen.line(f"   {name:<6} {peer.url}   health and metrics beside it")
+    first = next(iter(peers.peers.values()))
+    screen.line(("to try:", "bold"), f" qns watch 'Enterprise/Holder' --peer {first.url}")
     numbers = " ".join(str(peer.process_id) for peer in peers.peers.values())
-    screen.line(("to stop it:", "bold"), f" kill {numbers}")
+    screen.line(("to stop it:", "bold"), f" kill {numbers}; rm -r {shlex.quote(str(folder))}")
 
 
 @contextmanager

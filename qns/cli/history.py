@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ from qns.d2q.schema_xml import write_schema
 from qns.errors import DocumentError, DuplicateId, FederationError
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
+from qns.history.gathering import EventKey, gathered
 from qns.history.records import Record, new_record, read_record, write_record
 from qns.ports import Store
 from qns.recovery import document_of
@@ -29,14 +29,17 @@ from qns.tables import HISTORY, IDENTITY
 _DESCRIPTION = """
 Gathers what the peers of a federation recorded (history = true in their configuration) and
 writes it as one history, in the order of time: the schema, who is a member, then what each
-of them did. If the stores of all members are given and nothing is under way between them,
-the history ends with a moment of calm, at which qns verify judges what was owed. STORE is
-the file of a peer that does not run; the peers' clocks should agree.
+of them did. Where clocks differ, what happened with an event comes after its publication;
+they should agree as well as they can. If the stores of all members are given and nothing is
+under way between them, the history ends with a moment of calm, at which qns verify judges
+what was owed. STORE is the file of a peer that does not run.
 
   qns history INPS.db INAIL.db CoC.db --out history.jsonl
   qns history *.db | qns verify -
 """
 _EXAMPLES = ("qns history --help",)
+_PUBLISHED = '"pub"'
+"""In the text of every record of a publication, and of few others."""
 
 
 def add(commands: Commands) -> ArgumentParser:
@@ -110,13 +113,13 @@ def history_of(
 ) -> Iterator[Record]:
     """One history. `between` are records of an operator, such as moments of calm, by time."""
     streams = [*map(_recorded, stores.values()), iter(between)]
-    gathered = heapq.merge(*map(_timed, streams), key=lambda each: each[0])
-    first = next(gathered, None)
+    records = gathered(streams, _published(stores))
+    first = next(records, None)
     now = 0.0 if first is None else first[0]
     yield new_record("schema", now, xml=write_schema(federation.schema).decode("utf-8"))
     for name, organisation in federation.organisations.items():
         yield new_record("join", now, name, joined=organisation.joined)
-    for t, record in chain(() if first is None else (first,), gathered):
+    for t, record in chain(() if first is None else (first,), records):
         now = t
         yield record
     if unrest(federation, stores) is None:
@@ -127,13 +130,10 @@ def _recorded(store: Store) -> Iterator[Record]:
     return (read_record(row.record) for row in store.rows(HISTORY))
 
 
-def _timed(records: Iterable[Record]) -> Iterator[tuple[float, Record]]:
-    """Each with a time that never goes back: a clock that was set back changes no order.
-
-    A turn's time is taken after what it answers to has come in, and nothing leaves before its
-    commit: so on clocks that agree a cause is older than its effects.
-    """
-    newest = float("-inf")
-    for record in records:
-        newest = max(newest, record["t"])
-        yield newest, record
+def _published(stores: Mapping[str, Store]) -> set[EventKey]:
+    return {
+        (name, record["event"]["id"])
+        for name, store in stores.items()
+        for row in store.rows(HISTORY)
+        if _PUBLISHED in row.record and (record := read_record(row.record))["do"] == "pub"
+    }

@@ -82,7 +82,9 @@ def run(args: Namespace, screen: Screen) -> int:
     jobs = _number("--jobs", args.jobs, cpu_count() or 1, 1, _MOST_JOBS)
     for name in _NEEDED:
         if find_spec(name) is None:
-            raise QnsError(f"{name} is not installed", remedy='pip install "qns[lab]"')
+            raise QnsError(
+                f"{name} is not installed", remedy='pip install "qns[lab]", in a checkout ".[lab]"'
+            )
     from qns.lab import laboratory, setups
 
     figures = laboratory.figures_of(args.figures)

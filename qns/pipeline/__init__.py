@@ -8,4 +8,7 @@ from importlib.util import find_spec
 from qns.errors import QnsError
 
 if _missing := [name for name in ("numpy", "pyarrow", "pyspark") if find_spec(name) is None]:
-    raise QnsError(f"{_missing[0]} is not installed", remedy='pip install "qns[spark]"')
+    raise QnsError(
+        f"{_missing[0]} is not installed",
+        remedy='pip install "qns[spark]", in a checkout ".[spark]"',
+    )

@@ -121,8 +121,8 @@ class Driver:
 
     def now(self) -> float:
         """The time of day; if the clock is set back, it goes on from where it was."""
-        passed = monotonic()
-        self._now = max(self._now + max(0.0, passed - self._passed), time())
+        told, passed = time(), monotonic()  # in this order: what comes in between is not counted
+        self._now = max(self._now + max(0.0, passed - self._passed), told)
         self._passed = passed
         return self._now
 

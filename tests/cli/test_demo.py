@@ -101,7 +101,7 @@ def test_a_demo_that_is_kept_says_where_it_runs_and_how_to_stop_it(
     with started("--keep") as demo:
         shown = demo.communicate()[0].decode()
     assert demo.returncode == 0
-    numbers = [int(number) for number in shown.rpartition(" kill ")[2].split()]
+    numbers = [int(number) for number in shown.rpartition(" kill ")[2].partition(";")[0].split()]
     try:
         assert sorted(numbers) == sorted(running(tmp_path))
         addresses = re.findall(r"^ +(\w+) +http://(127\.0\.0\.1:\d+)/", shown, re.MULTILINE)

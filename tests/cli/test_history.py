@@ -33,6 +33,7 @@ class Peers:
         self, folder: Path, *, recording: bool = True, names: Iterable[str] = NAMES
     ) -> None:
         self.now = 1_000.0
+        self.ahead_s: dict[str, float] = {}
         document = write_federation(
             Federation.of("weather", WEATHER, dict.fromkeys(names, ("Report",)))
         )
@@ -68,7 +69,7 @@ class Peers:
 
     def _turn(self, name: str, inputs: list[Request | Received | Answered]) -> Effects:
         self.now += 0.001
-        effects = self.gateways[name].run(inputs, self.now)
+        effects = self.gateways[name].run(inputs, self.now + self.ahead_s.get(name, 0.0))
         self._send(name, effects)
         return effects
 
@@ -154,6 +155,18 @@ def test_a_clock_that_was_set_back_changes_no_order(cli: Cli, peers: Callable[..
     alone.ask("Met01", event("e1", "Met01"))
     told = [each["do"] for each in cli("history", *alone.close()).json_lines]
     assert told == ["schema", "join", "start", "sub", "pub", "ntfy", "calm"]
+
+
+@pytest.mark.parametrize("ahead", ["Met01", "Met02"])
+def test_clocks_that_differ_put_no_notification_before_its_publication(
+    cli: Cli, peers: Callable[..., Peers], ahead: str
+) -> None:
+    two = peers()
+    two.ahead_s[ahead] = 0.5
+    outcome = cli("history", *played(two).close())
+    told = [each["do"] for each in outcome.json_lines if each["do"] in ("pub", "take", "ntfy")]
+    assert told == ["pub", "take", "ntfy"]
+    assert cli("verify", "-", stdin=outcome.out.encode()).status == 0
 
 
 def test_a_peer_that_recorded_nothing_says_what_to_write(

@@ -100,7 +100,8 @@ def test_without_its_libraries_the_remedy_is_told() -> None:
     )
     done = run([QNS[0], "-c", script])
     assert done.returncode == 2
-    assert done.stderr == b'qns: error: matplotlib is not installed (pip install "qns[lab]")\n'
+    remedy = b'(pip install "qns[lab]", in a checkout ".[lab]")'
+    assert done.stderr == b"qns: error: matplotlib is not installed " + remedy + b"\n"
 
 
 def test_ctrl_c_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:

@@ -140,7 +140,8 @@ def test_without_its_libraries_the_remedy_is_told() -> None:
     )
     done = run([QNS[0], "-c", script])
     assert done.returncode == 2
-    assert done.stderr == b'qns: error: pyspark is not installed (pip install "qns[spark]")\n'
+    remedy = b'(pip install "qns[spark]", in a checkout ".[spark]")'
+    assert done.stderr == b"qns: error: pyspark is not installed " + remedy + b"\n"
 
 
 def test_ctrl_c_is_quiet_and_the_run_can_go_on(tmp_path: Path) -> None:

@@ -452,6 +452,26 @@ def test_the_clock_never_goes_backwards(tmp_path: Path, monkeypatch: pytest.Monk
     assert third == 110.0
 
 
+def test_a_pause_while_the_clocks_are_read_does_not_put_it_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two peers of one machine agree, however busy that is: a history is gathered by time."""
+    at, pauses = [1_000.0], iter([0.5, 0.5])
+
+    def read() -> float:
+        at[0] += next(pauses, 0.0)  # somebody else has the processor, after either of the two
+        return at[0]
+
+    monkeypatch.setattr("qns.runtime.driver.time", read)
+    monkeypatch.setattr("qns.runtime.driver.monotonic", read)
+    driver = Stage(tmp_path).driver
+    for _ in range(5):
+        driver.now()
+        at[0] += 0.1
+        assert driver.now() <= at[0]
+    assert driver.now() == at[0]
+
+
 def test_while_the_disk_is_full_readers_go_on_and_the_store_is_opened_less_and_less(
     tmp_path: Path,
 ) -> None:
