@@ -110,6 +110,13 @@ def _store(store: Path, *, is_running: bool) -> Iterator[Finding]:
         yield Finding(
             Verdict.FAIL, "store", f"{folder} may not be written", "let this user write there"
         )
+    elif is_running and not store.exists():
+        yield Finding(
+            Verdict.FAIL,
+            "store",
+            f"a peer of this organisation runs at this address already, and not on {store}",
+            "stop it, or give another address or its store",
+        )
     elif is_running:
         yield Finding(Verdict.OK, "store", f"{store} is in use by the running peer")
     elif not store.exists():

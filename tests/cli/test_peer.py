@@ -86,6 +86,11 @@ def test_a_peer_that_runs_and_another_that_is_reached(cli: Cli, tmp_path: Path) 
         assert outcome.status == 0, outcome.out
         assert "is in use by the running peer" in outcome.out
         assert f"INPS is running on {federation['INPS'].endpoint}" in outcome.out
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        outcome = cli("peer", "check", configure(elsewhere, federation, "INPS"))
+        assert outcome.status == 1
+        assert "a peer of this organisation runs at this address already, and not on" in outcome.out
         outcome = cli("peer", "check", configure(tmp_path, federation, "CoC"), "--json")
         found = [each for each in outcome.json_lines if each["what"] == "INPS"]
         assert [each["verdict"] for each in found] == ["OK", "OK"]
