@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, cast
@@ -352,17 +352,3 @@ class _Connection(asyncio.Protocol):
             self._loop.call_later(LINGER_S, self._transport.close)
         else:
             self._transport.close()
-
-
-def respond_from(task: Awaitable[Response], respond: Respond) -> asyncio.Task[None]:
-    """For what cannot be answered at once nor by a callback."""
-
-    async def answered() -> None:
-        try:
-            response = await task
-        except Exception:
-            tell_exception("a request failed")
-            response = Response(500, b"")
-        respond(response)
-
-    return asyncio.get_running_loop().create_task(answered())

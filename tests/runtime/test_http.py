@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from qns.runtime import http
-from qns.runtime.http import Handle, HttpServer, Respond, respond_from
+from qns.runtime.http import Handle, HttpServer, Respond
 from qns.runtime.http_messages import Request, Response
 from tests.runtime.test_driver import run
 from tests.runtime.test_server import Address, answer_to, headers_of, one_answer
@@ -33,7 +33,10 @@ async def serving(
     """In tasks, as what takes long is."""
 
     def in_task(request: Request, respond: Respond) -> asyncio.Task[None]:
-        return respond_from(handle(request), respond)
+        async def answered() -> None:
+            respond(await handle(request))
+
+        return asyncio.get_running_loop().create_task(answered())
 
     async with serving_with(in_task, **settings) as served:
         yield served
