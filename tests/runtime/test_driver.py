@@ -258,26 +258,35 @@ def test_what_happened_while_the_disk_was_busy_is_lost_with_a_commit_that_fails(
     run(story())
 
 
+def slow_disk(
+    monkeypatch: pytest.MonkeyPatch, prepared: Callable[[], None] = lambda: None
+) -> threading.Event:
+    """No commit is over before the event; each is told of when its rows are about to be written."""
+    disk, original = threading.Event(), SqliteStore.prepare
+
+    def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
+        prepared()
+        make_last = original(store, transaction)
+
+        def slowly() -> None:
+            disk.wait(PATIENCE_S)
+            make_last()
+
+        return slowly
+
+    monkeypatch.setattr(SqliteStore, "prepare", prepare)
+    return disk
+
+
 def test_while_the_disk_is_busy_the_peer_works_ahead_and_commits_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             await stage.ask(SUBSCRIBE)
-            disk, original = threading.Event(), SqliteStore.prepare
-
-            def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
-                make_last = original(store, transaction)
-
-                def slowly() -> None:
-                    disk.wait(PATIENCE_S)
-                    make_last()
-
-                return slowly
-
-            monkeypatch.setattr(SqliteStore, "prepare", prepare)
+            disk = slow_disk(monkeypatch)
             before = len(stage.commits)
-            answers = []
+            answers: list[asyncio.Future[Output]] = []
             for last in (0, 5, 12):
                 answers += [
                     stage.driver.submit(change(f"e{number}"))
@@ -298,19 +307,8 @@ def test_the_next_commit_begins_before_everybody_is_told_of_the_last(
     async def story() -> None:
         async with staged(tmp_path) as stage:
             await stage.ask(SUBSCRIBE)
-            disk, original, told = threading.Event(), SqliteStore.prepare, []
-
-            def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
-                told.append("commit")
-                make_last = original(store, transaction)
-
-                def slowly() -> None:
-                    disk.wait(PATIENCE_S)
-                    make_last()
-
-                return slowly
-
-            monkeypatch.setattr(SqliteStore, "prepare", prepare)
+            told: list[str] = []
+            disk = slow_disk(monkeypatch, lambda: told.append("commit"))
             for id in ("e0", "e1", "e2", "e3", "e4"):
                 stage.driver.ask(change(id), lambda _, id=id: told.append(id))  # type: ignore[misc]
                 if id == "e0":
