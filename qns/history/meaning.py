@@ -107,11 +107,14 @@ class Meaning:
     conditions: tuple[Condition, ...]
 
     def matches(self, event: PlainEvent) -> bool:
-        return (
-            self._in_scope(event.data_class)
-            and (self.sources is None or event.source in self.sources)
-            and all(condition.holds(event) for condition in self.conditions)
-        )
+        if not self._in_scope(event.data_class):
+            return False
+        if self.sources is not None and event.source not in self.sources:
+            return False
+        for condition in self.conditions:  # not all(): every event meets every subscription here
+            if not condition.holds(event):
+                return False
+        return True
 
     def objection(self, event: PlainEvent) -> str:
         """Why the event does not match, in words; empty if it does."""

@@ -87,7 +87,7 @@ class World:
         """The events that a subscription of this meaning matches, in publication order."""
         found, looked = self._matching.get(meaning) or ([], 0)
         if looked < len(self._owed):
-            found += [each for each in self._owed[looked:] if each.matches(meaning)]
+            found += [each for each in self._owed[looked:] if meaning.matches(each.event)]
             self._matching[meaning] = found, len(self._owed)
         return found
 

@@ -73,11 +73,15 @@ class Interests:
         boxes, homes = self._boxes[:count], self._homes[:count]
         if not len(zone) or not count:
             return NOTHING, homes[:0]
-        lo, hi = zone[:, 0].min(axis=0), zone[:, 1].max(axis=0)
-        within = ((boxes[:, 0] < hi) & (lo < boxes[:, 1])).all(axis=1)
+        # Both sides one by one: a reduction over an axis of two would cost more than all of this.
+        (left, low), (right, high) = zone[:, 0].min(axis=0), zone[:, 1].max(axis=0)
+        within = (boxes[:, 0, 0] < right) & (left < boxes[:, 1, 0])
+        within &= (boxes[:, 0, 1] < high) & (low < boxes[:, 1, 1])
         boxes, homes = boxes[within], homes[within]
-        meets = (boxes[:, None, 0] < zone[None, :, 1]) & (zone[None, :, 0] < boxes[:, None, 1])
-        meeting = meets.all(axis=2).any(axis=1)
+        (lefts, lows), (rights, highs) = zone[:, 0].T, zone[:, 1].T
+        meets = (boxes[:, 0, :1] < rights) & (lefts < boxes[:, 1, :1])
+        meets &= (boxes[:, 0, 1:] < highs) & (lows < boxes[:, 1, 1:])
+        meeting = meets.any(axis=1)
         return boxes[meeting], homes[meeting]
 
 

@@ -1,4 +1,4 @@
-"""Overlay: the tree of links between brokers, independent of the network below it.
+"""Overlay: the tree of links between brokers, whatever the network below it.
 
 Links come and go; between two reconfigurations it is a tree in which no broker has more links than
 its fan-out.
@@ -6,7 +6,8 @@ its fan-out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 from qns.errors import ValueRefused
@@ -22,6 +23,19 @@ class Overlay:
     @classmethod
     def random_tree(cls, brokers: int, fan_out: int, random: Random) -> Overlay:
         """Each broker joins at one that is there already and has room (thesis 4.5.2)."""
+        return cls._tree(brokers, fan_out, lambda _, room: random.choice(room))
+
+    @classmethod
+    def near_tree(
+        cls, brokers: int, fan_out: int, latency_ms: Callable[[int, int], float]
+    ) -> Overlay:
+        """Each broker joins at the nearest of these."""
+        return cls._tree(
+            brokers, fan_out, lambda broker, room: min(room, key=partial(latency_ms, broker))
+        )
+
+    @classmethod
+    def _tree(cls, brokers: int, fan_out: int, choose: Callable[[int, list[int]], int]) -> Overlay:
         if fan_out < 2 and brokers > 2:
             raise ValueRefused(
                 f"fan-out {fan_out} for {brokers} brokers", remedy="a tree needs at least 2"
@@ -29,7 +43,7 @@ class Overlay:
         overlay = cls(brokers, fan_out)
         for broker in range(1, brokers):
             room = [other for other in range(broker) if overlay.available(other)]
-            overlay.link(broker, random.choice(room))
+            overlay.link(broker, choose(broker, room))
         return overlay
 
     @property

@@ -35,7 +35,7 @@ from qns.lab.network import Network, flat, transit_stub
 from qns.lab.overlay import Overlay
 from qns.lab.socbr import Options, SocbrBroker, Swap, socbr
 from qns.lab.space import rounded, rounded_rectangle
-from qns.lab.system import Publication, System
+from qns.lab.system import Publication, System, places
 from qns.lab.workload import Shape, Workload
 
 CBR: Final = "CBR"
@@ -54,7 +54,13 @@ ON_TRANSIT_STUB: Final = {
     "pb 150 ms": Options(bound_ms=150),
     SOCBR: Options(),
 }
-VARIANTS: Final = {"flat": ON_FLAT, "transit-stub": ON_TRANSIT_STUB}
+FLAT: Final = "flat"
+TRANSIT_STUB: Final = "transit-stub"
+NEAR: Final = "transit-stub, near"
+"""The same networks, but each broker of the first tree joins at the nearest that has room. Thesis
+4.5.2 says that its first tree has nothing to do with the network, and then that its neighbours were
+probably near each other, which it calls a sort of worst case: both are run."""
+VARIANTS: Final = {FLAT: ON_FLAT, TRANSIT_STUB: ON_TRANSIT_STUB, NEAR: ON_TRANSIT_STUB}
 RATIOS: Final = (2, 5, 10, 12, 15, 20, 30, 50, 75, 100, 200)
 """R: publications for each subscription."""
 
@@ -109,7 +115,7 @@ class Setup:
         work: list[Work] = []
         for shape in shapes.values():
             at_end = replace(self, shape=shape, window=self.subscriptions)
-            work += [(at_end, "flat", *each) for each in product((CBR, SOCBR), range(self.seeds))]
+            work += [(at_end, FLAT, *each) for each in product((CBR, SOCBR), range(self.seeds))]
         return work
 
 
@@ -201,8 +207,13 @@ def run_variant(work: Work) -> list[Window]:
 
 
 def _new_system(setup: Setup, kind: str, variant: str, seed: int) -> System:
-    overlay = Overlay.random_tree(setup.brokers, setup.fan_out, _chance(seed, "overlay"))
     network = new_network(kind, setup.brokers, seed)
+    if kind == NEAR:
+        hosts = places(network, setup.brokers, _chance(seed, "hosts"))  # as the system's
+        direct = network.latency_ms[np.ix_(hosts, hosts)]
+        overlay = Overlay.near_tree(setup.brokers, setup.fan_out, lambda *pair: float(direct[pair]))
+    else:
+        overlay = Overlay.random_tree(setup.brokers, setup.fan_out, _chance(seed, "overlay"))
     return System(network, overlay, socbr(VARIANTS[kind][variant]), _chance(seed, "hosts"))
 
 
@@ -229,7 +240,7 @@ class _Publishing:
 
 
 def new_network(kind: str, brokers: int, seed: int) -> Network:
-    make = flat if kind == "flat" else transit_stub
+    make = flat if kind == FLAT else transit_stub
     return make(brokers, _chance(seed, "network"))
 
 

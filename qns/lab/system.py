@@ -57,6 +57,11 @@ class Message(Protocol):
     kind: ClassVar[str]
 
 
+def places(network: Network, brokers: int, random: Random) -> list[int]:
+    """The host of each broker."""
+    return random.sample(range(network.hosts), brokers)
+
+
 Strategy = Callable[["System", int], Broker]
 """Makes the broker with this number."""
 
@@ -82,7 +87,7 @@ class System:
     def __post_init__(self) -> None:
         brokers = self.overlay.brokers
         assert brokers <= self.network.hosts, "each broker has a host of its own"
-        self.hosts = self.random.sample(range(self.network.hosts), brokers)
+        self.hosts = places(self.network, brokers, self.random)
         self.brokers = [self.strategy(self, number) for number in range(brokers)]
 
     def latency_ms(self, one: int, other: int) -> float:
