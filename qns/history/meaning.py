@@ -111,7 +111,7 @@ class Meaning:
             return False
         if self.sources is not None and event.source not in self.sources:
             return False
-        for condition in self.conditions:  # not all(): every event meets every subscription here
+        for condition in self.conditions:  # noqa: SIM110 (every event meets every subscription here)
             if not condition.holds(event):
                 return False
         return True
