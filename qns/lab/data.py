@@ -17,7 +17,7 @@ def data_files(findings: Findings) -> dict[str, bytes]:
     """Name -> content; only of what was measured. The same findings give the same bytes."""
     tables: dict[str, list[Row]] = {
         "flat": [each._asdict() for each in findings.flat],
-        "transit-stub": [each._asdict() for each in findings.transit_stub],
+        "transit-stub": [each._asdict() for each in (*findings.transit_stub, *findings.near)],
         "shapes": [{"shape": shape, **at._asdict()} for shape, at in findings.shapes],
         "locality": [
             {"subscriptions": case.subscriptions, "longest_side": case.longest, **asdict(row)}

@@ -35,6 +35,8 @@ class Findings:
     loss: Results | None = None
     flat: tuple[Window, ...] = ()
     transit_stub: tuple[Window, ...] = ()
+    near: tuple[Window, ...] = ()
+    """On the same networks, from trees of near brokers."""
     diameters_ms: tuple[float, ...] = ()
     """Of the transit-stub networks, by seed."""
     shapes: tuple[ShapedWindow, ...] = ()

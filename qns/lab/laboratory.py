@@ -22,7 +22,7 @@ from qns.lab.folder import new_folder
 from qns.lab.loss_experiment import experiment
 from qns.lab.report.claims import claims
 from qns.lab.report.rendering import render
-from qns.lab.self_organisation import new_network, on_shapes, organise
+from qns.lab.self_organisation import FLAT, NEAR, TRANSIT_STUB, new_network, on_shapes, organise
 from qns.lab.setups import LocalityCase, Setups
 from qns.lab.strategies import STRATEGIES
 from qns.lab.workload import Shape
@@ -95,8 +95,8 @@ def steps(figures: Sequence[str], setups: Setups) -> int:
         "loss": setups.loss.topologies
         * (len(setups.loss.hosts) + len(setups.loss.loss_hosts) * len(setups.loss.t_on)),
         "locality": setups.seeds * len(setups.locality_cases),
-        "flat": len(setups.organisation.work("flat")),
-        "transit-stub": len(setups.proximity.work("transit-stub")),
+        "flat": len(setups.organisation.work(FLAT)),
+        "transit-stub": 2 * len(setups.proximity.work(TRANSIT_STUB)),
         "shapes": len(setups.shape_setup.work_on_shapes(setups.shapes)),
         "strategies": setups.seeds * len(STRATEGIES),
         "cost": 1,
@@ -118,10 +118,14 @@ def explore(
         elif need == "locality":
             found = replace(found, locality=_locality(setups, do))
         elif need == "flat":
-            found = replace(found, flat=tuple(organise(setups.organisation, "flat", do)))
+            found = replace(found, flat=tuple(organise(setups.organisation, FLAT, do)))
         elif need == "transit-stub":
-            windows = organise(setups.proximity, need, do)
-            found = replace(found, transit_stub=tuple(windows), diameters_ms=_diameters_ms(setups))
+            found = replace(
+                found,
+                transit_stub=tuple(organise(setups.proximity, TRANSIT_STUB, do)),
+                near=tuple(organise(setups.proximity, NEAR, do)),
+                diameters_ms=_diameters_ms(setups),
+            )
         elif need == "shapes":
             shaped = on_shapes(setups.shape_setup, setups.shapes, do)
             found = replace(found, shapes=tuple(ShapedWindow(*each) for each in shaped))
@@ -209,5 +213,5 @@ def strategy_of_seed(work: tuple[Setups, str, int]) -> StrategyRow:
 
 def _diameters_ms(setups: Setups) -> tuple[float, ...]:
     setup = setups.proximity
-    networks = (new_network("transit-stub", setup.brokers, seed) for seed in range(setup.seeds))
+    networks = (new_network(TRANSIT_STUB, setup.brokers, seed) for seed in range(setup.seeds))
     return tuple(each.diameter_ms for each in networks)

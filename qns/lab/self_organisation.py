@@ -52,6 +52,7 @@ ON_TRANSIT_STUB: Final = {
     "pb 50 ms": Options(bound_ms=50),
     "pb 100 ms": Options(bound_ms=100),
     "pb 150 ms": Options(bound_ms=150),
+    "pb 100 ms, lightest": Options(bound_ms=100, cuts_lightest=True),
     SOCBR: Options(),
 }
 FLAT: Final = "flat"

@@ -37,6 +37,8 @@ class Options:
     """How many links away a discovery looks; None: everywhere; 0: nowhere, which is CBR."""
     bound_ms: float | None = None
     """d_b of pbSOCBR: how far off in the network a new neighbour may be; None: plain SOCBR."""
+    cuts_lightest: bool = False
+    """With a bound: the lightest link on the path goes, as without, not the farthest."""
 
     def __post_init__(self) -> None:
         if self.ttl is not None and self.ttl < 0:
@@ -125,7 +127,7 @@ class SocbrBroker(CbrBroker):
             self.available,
             offer.available,
             weight(self.zone, offer.zone),
-            farthest=self.options.bound_ms is not None,
+            farthest=self.options.bound_ms is not None and not self.options.cuts_lightest,
         )
         if cut is not None:
             self.plans += 1

@@ -17,7 +17,7 @@ from qns.lab.interests import boxes_of
 from qns.lab.judged import BrokenRun, check_overlay, check_swaps
 from qns.lab.overlay import Overlay
 from qns.lab.reconfiguration import Passage, Plan, Reconfigurations, Reroute
-from qns.lab.self_organisation import CBR, SOCBR, Setup, run_variant
+from qns.lab.self_organisation import CBR, SOCBR, VARIANTS, Setup, run_variant
 from qns.lab.socbr import SocbrBroker, Swap
 from qns.lab.strategies import STRATEGIES, Setting
 from qns.lab.system import Publication, System
@@ -28,7 +28,7 @@ SETUP = Setup(
 )
 
 
-@pytest.mark.parametrize("network", ["flat", "transit-stub"])
+@pytest.mark.parametrize("network", list(VARIANTS))
 @pytest.mark.parametrize("variant", [CBR, SOCBR])
 def test_what_is_judged_changes_nothing_that_is_measured(network: str, variant: str) -> None:
     without, little, much = (

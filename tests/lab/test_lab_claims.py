@@ -24,7 +24,10 @@ from qns.report.statistics import Estimate
 SIZES = (50, 100, 150)
 
 
-def windows(variant: str, change: Callable[[int, int], dict[str, float]]) -> list[Window]:
+Change = Callable[[int, int], dict[str, float]]
+
+
+def windows(variant: str, change: Change) -> list[Window]:
     """Of three seeds that hardly differ; CBR's numbers but for what `change` says."""
     found = []
     for seed in range(3):
@@ -37,7 +40,7 @@ def windows(variant: str, change: Callable[[int, int], dict[str, float]]) -> lis
     return found
 
 
-def runs_of(**variants: Callable[[int, int], dict[str, float]]) -> Runs:
+def runs_of(**variants: Change) -> Runs:
     all_windows = windows(CBR, lambda *_: {})
     for name, change in variants.items():
         all_windows += windows(name.replace("_", " "), change)
@@ -127,12 +130,26 @@ PROXIMITY = {
 }
 
 
+def with_bound(bound: Change, socbr: Change) -> Runs:
+    def lightest(seed: int, size: int) -> dict[str, float]:
+        return {"hops": 7.0 + seed / 1_000}
+
+    changes = {"pb 100 ms": bound, "pb 100 ms, lightest": lightest, SOCBR: socbr}
+    return runs_of(**changes)
+
+
+def bounded(bound: Change, socbr: Change) -> list[Claim]:
+    runs = with_bound(bound, socbr)
+    return list(proximity_claims({"independent tree": runs, "near tree": runs}))
+
+
 def test_a_bound_that_keeps_the_gain_for_little_latency_holds() -> None:
     def bound(seed: int, size: int) -> dict[str, float]:
         return {**good_socbr(seed, size), "hops": 6.5 + seed / 1_000, "latency_ms": 530.0}
 
-    found = verdicts(proximity_claims(runs_of(pb_100_ms=bound, SOCBR=good_socbr)))
-    assert found == {each: [True] for each in PROXIMITY}
+    judged = bounded(bound, good_socbr)
+    assert {each.mapping for each in judged} == {"independent tree", "near tree"}
+    assert verdicts(judged) == {each: [True, True] for each in PROXIMITY}
 
 
 def test_a_bound_that_gains_nothing_and_takes_long_does_not() -> None:
@@ -140,15 +157,25 @@ def test_a_bound_that_gains_nothing_and_takes_long_does_not() -> None:
         return {**bad_socbr(seed, size), "latency_ms": 900.0}
 
     slow = {"latency_ms": 450.0}
-    found = verdicts(
-        proximity_claims(runs_of(pb_100_ms=bound, SOCBR=lambda *at: good_socbr(*at) | slow))
-    )
-    assert found == {each: [False] for each in PROXIMITY}
+    judged = bounded(bound, lambda *at: good_socbr(*at) | slow)
+    assert verdicts(judged) == {each: [False, False] for each in PROXIMITY}
+    (reason, _) = (each.reason for each in judged if each.figure == "4.18")
+    assert "the lightest link cut it spares 3.00 ± 0.00 hops (71 % of SOCBR's)" in reason
+
+
+def test_each_first_tree_is_judged_by_its_own_runs() -> None:
+    starts = {
+        "near tree": with_bound(good_socbr, good_socbr),
+        "independent tree": with_bound(good_socbr, bad_socbr),
+    }
+    found = {(each.figure, each.mapping): each.holds for each in proximity_claims(starts)}
+    assert found["4.17", "near tree"] is True
+    assert found["4.17", "independent tree"] is False
 
 
 def test_where_socbr_gains_nothing_there_is_nothing_to_keep() -> None:
-    found = verdicts(proximity_claims(runs_of(pb_100_ms=good_socbr, SOCBR=bad_socbr)))
-    assert found["4.18", "d_b ="] == [False]
+    found = verdicts(bounded(good_socbr, bad_socbr))
+    assert found["4.18", "d_b ="] == [False, False]
 
 
 # --- runs -----------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_the_page_tells_how_much_was_judged(report: Path) -> None:
         "loss": (2 * 2 + 2 * 2, 4 * 8 + 4 * 20),
         "figure 4.2": (2 * 2 * 2, 8 * 20),
         "flat networks": (5 * 2, 10 * 24),
-        "transit-stub networks": (5 * 2, 10 * 24),
+        "transit-stub networks": (2 * 6 * 2, 24 * 24),
         "other workloads": (2 * 2, 4 * 24),
         "table 2.1": (8 * 2, 16 * 8),
     }
@@ -201,7 +201,7 @@ def test_the_full_set_up_is_the_papers() -> None:
 def test_more_seeds_are_more_of_the_same(pool: Executor) -> None:
     figures = figures_of(["4.12", "4.17", "4.2", "shapes", "table-2.1"])
     few, many = (explore(figures, SMALL.with_seeds(seeds), pool) for seeds in (2, 3))
-    for name in ("flat", "transit_stub", "locality", "strategies"):
+    for name in ("flat", "transit_stub", "near", "locality", "strategies"):
         of_few, of_many = getattr(few, name), getattr(many, name)
         assert len(of_many) == len(of_few) * 3 / 2
         assert {*map(str, of_few)} < {*map(str, of_many)}

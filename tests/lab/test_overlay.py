@@ -68,6 +68,23 @@ def test_a_cycle_and_a_piece_apart_are_no_tree() -> None:
     assert apart.parents() == [-1, 0, -1]
 
 
+@given(st.integers(0, 9), st.integers(2, 4), st.integers(2, 30))
+def test_in_a_near_tree_nobody_could_have_joined_nearer(
+    seed: int, fan_out: int, brokers: int
+) -> None:
+    latency = transit_stub(brokers, Random(seed)).latency_ms
+    overlay = Overlay.near_tree(brokers, fan_out, lambda *pair: float(latency[pair]))
+    assert overlay.is_tree
+    assert max(map(overlay.degree, range(brokers))) <= fan_out
+    links = [0] * brokers
+    for broker in range(1, brokers):
+        (joined,) = (each for each in overlay.neighbours(broker) if each < broker)
+        room = [each for each in range(broker) if links[each] < fan_out]
+        assert latency[broker, joined] == min(latency[broker, each] for each in room)
+        links[broker] += 1
+        links[joined] += 1
+
+
 def test_a_fan_out_of_one_makes_no_tree() -> None:
     with pytest.raises(ValueRefused, match="fan-out 1"):
         Overlay.random_tree(3, 1, Random(0))

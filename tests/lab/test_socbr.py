@@ -185,9 +185,10 @@ def test_a_ttl_saves_messages_and_links_only_who_is_within_reach() -> None:
     assert notified(narrow) == notified(wide)
 
 
+@pytest.mark.parametrize("cuts_lightest", [False, True])
 @pytest.mark.parametrize("bound_ms", [60.0, 120.0])
-def test_a_proximity_bound_links_only_who_is_near(bound_ms: float) -> None:
-    system = run(socbr(Options(bound_ms=bound_ms)))
+def test_a_proximity_bound_links_only_who_is_near(bound_ms: float, cuts_lightest: bool) -> None:
+    system = run(socbr(Options(bound_ms=bound_ms, cuts_lightest=cuts_lightest)))
     linked = swaps(system)
     assert linked
     assert all(system.latency_ms(*pair) <= bound_ms for pair in linked)

@@ -16,6 +16,7 @@ from qns.lab.findings import Findings, SeededLocality, SeededStrategy
 from qns.lab.report.comparison_sections import by_locality, by_strategy, mean_hops
 from qns.lab.report.loss_claims import loss_claims, model_claims
 from qns.lab.report.organisation_claims import organisation_claims, proximity_claims
+from qns.lab.report.proximity_sections import starts_of
 from qns.lab.report.runs import Runs
 from qns.lab.report.verdicts import RULE, above, all_of, at_least
 from qns.report.claim import Claim
@@ -38,7 +39,7 @@ def claims(findings: Findings) -> list[Claim]:
     if findings.flat:
         judged += organisation_claims(Runs(findings.flat))
     if findings.transit_stub:
-        judged += proximity_claims(Runs(findings.transit_stub))
+        judged += proximity_claims(starts_of(findings.transit_stub, findings.near))
     if findings.strategies:
         judged += _strategy_claims(findings.strategies)
     if findings.costs:

@@ -54,7 +54,7 @@ def _rows(findings: Findings) -> tuple[tuple[str, ...], ...]:
             rows.append((name, (len(judged), events, notifications, 0)))
     for name, windows in (
         ("flat networks", findings.flat),
-        ("transit-stub networks", findings.transit_stub),
+        ("transit-stub networks", (*findings.transit_stub, *findings.near)),
         ("other workloads", [each.window for each in findings.shapes]),
     ):
         if windows:

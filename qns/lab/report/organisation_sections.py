@@ -24,6 +24,10 @@ from qns.report.statistics import percent_text
 ACROSS: Final = "subscriptions"
 PLAIN: Final = (False, False)
 LOOKS: Final = {CBR: 1, SOCBR: 0}
+MESSAGES: Final = (
+    "All messages, of subscriptions, self-organisation and notifications, for each subscription or "
+    f"publication, over all windows. {INTERVALS}"
+)
 _SHOWN: Final = 8
 """Rows of a table along the subscriptions, about."""
 
@@ -126,22 +130,15 @@ def _associativity_section(runs: Runs) -> Section:
     return Section(name, title, sentence, picture, (table,))
 
 
-def messages_picture(
-    runs: Runs, name: str, title: str, variants: Sequence[str], looks: Sequence[int]
-) -> Picture:
+def messages_panel(title: str, runs: Runs, variants: Sequence[str], looks: Sequence[int]) -> Panel:
     lines = tuple(
         Line(each, tuple((float(r), runs.per_operation(each, r)) for r in RATIOS), look)
         for each, look in zip(variants, looks, strict=True)
     )
-    panel = Panel("Messages per operation", "R: publications per subscription", "messages", lines)
-    told = (
-        "All messages, of subscriptions, self-organisation and notifications, for each "
-        f"subscription or publication, over all windows. {INTERVALS}"
-    )
-    return Picture(name, title, told, (panel,))
+    return Panel(title, "R: publications per subscription", "messages", lines)
 
 
-def messages_table(runs: Runs, variants: Sequence[str]) -> Table:
+def messages_table(runs: Runs, variants: Sequence[str], case: str = "") -> Table:
     """Beside CBR the others, with what they spare."""
     rows = []
     for ratio in RATIOS:
@@ -151,7 +148,8 @@ def messages_table(runs: Runs, variants: Sequence[str]) -> Table:
             cells.append(percent_text(runs.fewer_messages_percent(each, ratio)))
         rows.append((f"{ratio}", *cells))
     head = [word for each in variants for word in (each, f"{each} fewer")]
-    return Table(f"Messages per operation, {MEAN}", ("R", CBR, *head), tuple(rows))
+    where = f", {case}" if case else ""
+    return Table(f"Messages per operation{where}, {MEAN}", ("R", CBR, *head), tuple(rows))
 
 
 def _messages_section(runs: Runs) -> Section:
@@ -166,9 +164,16 @@ def _messages_section(runs: Runs) -> Section:
         name,
         title,
         sentence,
-        messages_picture(runs, name, title, (CBR, SOCBR), (LOOKS[CBR], LOOKS[SOCBR])),
+        _messages_picture(runs, name, title, (CBR, SOCBR), (LOOKS[CBR], LOOKS[SOCBR])),
         (messages_table(runs, (SOCBR,)),),
     )
+
+
+def _messages_picture(
+    runs: Runs, name: str, title: str, variants: Sequence[str], looks: Sequence[int]
+) -> Picture:
+    panel = messages_panel("Messages per operation", runs, variants, looks)
+    return Picture(name, title, MESSAGES, (panel,))
 
 
 def _even(even: float | None) -> str:
@@ -238,7 +243,7 @@ def _ttl_section(runs: Runs) -> Section:
         name,
         title,
         f"Against SOCBR without a limit: {'; '.join(told)}.",
-        messages_picture(runs, name, title, variants, (1, 2, 3, 4, 0)[: len(variants)]),
+        _messages_picture(runs, name, title, variants, (1, 2, 3, 4, 0)[: len(variants)]),
         (messages_table(runs, [*limits, SOCBR]),),
         ("TTL 0 is CBR, no TTL is SOCBR: these two lines are those of figure 4.14.",),
     )

@@ -15,7 +15,7 @@ from qns.lab.report.judged_section import judged_section
 from qns.lab.report.loss_sections import measured_sections
 from qns.lab.report.model_sections import model_sections, rapidity_section
 from qns.lab.report.organisation_sections import organisation_sections
-from qns.lab.report.proximity_sections import proximity_sections
+from qns.lab.report.proximity_sections import proximity_sections, starts_of
 from qns.lab.report.runs import Runs
 from qns.lab.setups import REASONS
 from qns.report.claim import Claim
@@ -111,8 +111,8 @@ def sections_of(figures: Sequence[str], findings: Findings) -> list[Section]:
     if findings.flat:
         known |= {each.name: each for each in organisation_sections(Runs(findings.flat))}
     if findings.transit_stub:
-        runs = Runs(findings.transit_stub)
-        known |= {each.name: each for each in proximity_sections(runs, findings.diameters_ms)}
+        starts = starts_of(findings.transit_stub, findings.near)
+        known |= {each.name: each for each in proximity_sections(starts, findings.diameters_ms)}
     known |= comparison_sections(findings)
     return [known[figure] for figure in figures]
 
