@@ -242,14 +242,14 @@ def _gain_claim(runs: Runs) -> Claim:
         "d_b = 100 ms keeps most of SOCBR's gain in hops",
         holds,
         f"it spares {number_text(spared[CHOSEN])} hops per notification, SOCBR "
-        f"{number_text(spared[SOCBR])}{_share_text(spared[CHOSEN], spared[SOCBR])}",
+        f"{number_text(spared[SOCBR])}: {_share_text(spared[CHOSEN], spared[SOCBR])} of it",
         rule
         if holds
         else f"{rule}. Two things differ from SOCBR: there are fewer neighbours to choose from, "
         "and the link that goes is the farthest of those lighter than the new one, not the "
         "lightest. With the same bound and the lightest link cut it spares "
-        f"{number_text(spared[LIGHTEST])} hops"
-        f"{_share_text(spared[LIGHTEST], spared[SOCBR])}; what is left is the bound's",
+        f"{number_text(spared[LIGHTEST])} hops, {_share_text(spared[LIGHTEST], spared[SOCBR])} of "
+        "SOCBR's; what is left is the bound's",
     )
 
 
@@ -262,9 +262,9 @@ def _gain(runs: Runs, variant: str, seed: int) -> float:
 
 
 def _share_text(part: Estimate, whole: Estimate) -> str:
-    if whole.mean <= 0:
-        return ""
-    return f" ({100 * part.mean / whole.mean:.0f} % of SOCBR's)".replace("-", "−")
+    return (
+        f"{100 * part.mean / whole.mean:.0f} %".replace("-", "−") if whole.mean > 0 else "nothing"
+    )
 
 
 def _bounded_break_even_claim(runs: Runs) -> Claim:

@@ -150,15 +150,20 @@ def _bounds_section(starts: Starts) -> Section:
 
 def _bars(start: str, runs: Runs) -> list[Panel]:
     measures: tuple[tuple[str, str, str, Callable[[str], Estimate]], ...] = (
-        ("Hops", "hops", "", lambda each: runs.mean(each, hops)),
-        (f"Messages, R = {RATIO}", "messages", "", lambda each: runs.per_operation(each, RATIO)),
-        ("Latency", "ms", " ms", lambda each: runs.mean(each, latency)),
+        ("Hops", "hops per notification", "", lambda each: runs.mean(each, hops)),
+        (
+            "Messages",
+            f"messages per operation, R = {RATIO}",
+            "",
+            lambda each: runs.per_operation(each, RATIO),
+        ),
+        ("Latency", "to the last subscriber", " ms", lambda each: runs.mean(each, latency)),
     )
     return [
         Panel(
-            f"{words}, {start}",
+            f"{words} ({start})",
+            across,
             "",
-            up,
             tuple(
                 Line(each, ((float(at), of(each)),), _LOOKS[each])
                 for at, each in enumerate(runs.variants)
@@ -166,13 +171,13 @@ def _bars(start: str, runs: Runs) -> list[Panel]:
             bars=True,
             unit=unit,
         )
-        for words, up, unit, of in measures
+        for words, across, unit, of in measures
     ]
 
 
 def _messages_section(starts: Starts) -> Section:
     name, title = "4.19", "Figure 4.19: messages per operation with pbSOCBR"
-    variants = (CBR, CHOSEN, LIGHTEST, SOCBR)
+    variants = (CBR, CHOSEN, SOCBR)
     looks = [_LOOKS[each] for each in variants]
     told = []
     for start, runs in starts.items():
