@@ -176,18 +176,11 @@ def associativity(zone: Zone, other: Zone) -> float:
 
 
 def associativity_of(boxes: Boxes, others: Boxes) -> float:
-    """The same but for the last digits, of zones given as arrays: [box, 0 for lo, 1 for hi, axis].
+    """The same but for the last digits, of zones given as arrays; in a plane.
 
     For who asks often: of the others only what is within the bounding box of ours is swept.
     """
-    if not len(boxes):
-        return 0.0
-    lo, hi = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
-    near = others[((others[:, 0] < hi) & (lo < others[:, 1])).all(axis=1)]
-    if not len(near):
-        return 0.0
-    both = np.concatenate((boxes, near.clip(lo, hi)))
-    area, common = _measures(both, np.arange(len(both)) < len(boxes))
+    area, common = _measures_within(boxes, others)
     return common / area if area > 0 else 0.0
 
 
@@ -254,10 +247,7 @@ def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
         unit = np.broadcast_to(np.array([[[0.0], [1.0]]]), boxes.shape)
         boxes = np.concatenate((unit, boxes), axis=2)
     if boxes.shape[2] == 2:
-        order = np.argsort(boxes[:, :, 0], axis=None, kind="stable")
-        cuts, ranks = np.unique(boxes[:, :, 1], return_inverse=True)
-        sides = boxes[:, :, 0].ravel()
-        area, common = _sweep(sides, order, ranks.reshape(-1, 2), ours, _line(cuts))
+        area, common = _sweep(boxes, ours)
         return float(area), float(common)
     area = common = 0.0
     for lo, hi in pairwise(np.unique(boxes[:, :, 0]).tolist()):
@@ -268,6 +258,49 @@ def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
     return area, common
 
 
+@compiled
+def overlapping(boxes: Boxes, zone: Boxes) -> Flags:
+    """Which boxes have more in common with the zone than a border; in a plane."""
+    found = np.zeros(len(boxes), dtype=np.bool_)
+    for box in range(len(boxes)):
+        left, low = boxes[box, 0, 0], boxes[box, 0, 1]
+        right, high = boxes[box, 1, 0], boxes[box, 1, 1]
+        for other in range(len(zone)):
+            if (
+                left < zone[other, 1, 0]
+                and zone[other, 0, 0] < right
+                and low < zone[other, 1, 1]
+                and zone[other, 0, 1] < high
+            ):
+                found[box] = True
+                break
+    return found
+
+
+@compiled
+def _measures_within(boxes: Boxes, others: Boxes) -> tuple[float, float]:
+    """`_measures` of 2-D boxes, of the others only what is in the bounding box of ours."""
+    left, low, right, high = math.inf, math.inf, -math.inf, -math.inf
+    both = np.empty((len(boxes) + len(others), 2, 2))
+    count = 0
+    for box in boxes:
+        if box[0, 0] < box[1, 0] and box[0, 1] < box[1, 1]:
+            both[count] = box
+            count += 1
+            left, low = min(left, box[0, 0]), min(low, box[0, 1])
+            right, high = max(right, box[1, 0]), max(high, box[1, 1])
+    ours = count
+    for box in others:
+        both[count, 0, 0], both[count, 0, 1] = max(left, box[0, 0]), max(low, box[0, 1])
+        both[count, 1, 0], both[count, 1, 1] = min(right, box[1, 0]), min(high, box[1, 1])
+        if both[count, 0, 0] < both[count, 1, 0] and both[count, 0, 1] < both[count, 1, 1]:
+            count += 1
+    if count == ours:
+        return 0.0, 0.0
+    return _sweep(both[:count], np.arange(count) < ours)
+
+
+@compiled
 def _line(cuts: Floats) -> Line:
     """A segment tree over the gaps between cuts, root at 1: three arrays with a row per node.
 
@@ -275,7 +308,9 @@ def _line(cuts: Floats) -> Line:
     what boxes span and not on which nodes bear the marks. `marks` counts the boxes of ours and of
     theirs that span all of a node. `lengths` is how much of it is in ours, in theirs, in both.
     """
-    leaves = 1 << (len(cuts) - 2).bit_length()
+    leaves = 1
+    while leaves < len(cuts) - 1:
+        leaves *= 2
     whole = np.zeros(2 * leaves)
     whole[leaves : leaves + len(cuts) - 1] = np.diff(cuts)
     level = leaves
@@ -304,14 +339,18 @@ def _measure_node(node: int, line: Line) -> None:
 
 
 @compiled
-def _sweep(
-    sides: Floats, order: Integers, ranks: Integers, ours: Flags, line: Line
-) -> tuple[float, float]:
-    """The line passes over 2-D boxes, from side to side in `order`; box i spans `ranks[i]` of it.
+def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
+    """A line passes over 2-D boxes, from side to side.
 
     Side 2i opens box i and side 2i + 1 closes it. Marking a span bottom-up touches at most two
     nodes per level, and two more have to be measured again above its ends.
     """
+    sides = np.ascontiguousarray(boxes[:, :, 0]).ravel()
+    heights = np.ascontiguousarray(boxes[:, :, 1]).ravel()
+    order = np.argsort(sides, kind="mergesort")  # stable
+    cuts = np.unique(heights)
+    ranks = np.searchsorted(cuts, heights)
+    line = _line(cuts)
     whole, marks, lengths = line
     leaves = len(whole) >> 1
     area = common = 0.0
@@ -320,7 +359,7 @@ def _sweep(
         box = side >> 1
         owner = 0 if ours[box] else 1
         change = 1 - 2 * (side & 1)
-        left, right = leaves + ranks[box, 0], leaves + ranks[box, 1]
+        left, right = leaves + ranks[2 * box], leaves + ranks[2 * box + 1]
         above_left, above_right = left, right - 1
         while above_left > 0:
             if left < right and left & 1:

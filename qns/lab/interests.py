@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from qns.cbr.rectangles import Rectangle
-from qns.cbr.zones import Boxes, Integers, associativity_of
-
-NOTHING: Boxes = np.empty((0, 2, 2))
+from qns.cbr.zones import Boxes, Integers, associativity_of, overlapping
 
 
 class Interests:
@@ -60,29 +58,14 @@ class Interests:
     ) -> dict[int, float]:
         """Link l -> AS_zone(Z_l): the share of the zone that somebody behind the link wants too."""
         shares = dict.fromkeys(links, 0.0)
-        boxes, homes = self._near(zone)
+        count = len(self._ids)
+        near = overlapping(self._boxes[:count], zone)
+        boxes, homes = self._boxes[:count][near], self._homes[:count][near]
         if len(homes):
             link_of = np.array([towards[home] for home in homes.tolist()])
             for link in shares:
                 shares[link] = associativity_of(zone, boxes[link_of == link])
         return shares
-
-    def _near(self, zone: Boxes) -> tuple[Boxes, Integers]:
-        """The rows that have more in common with the zone than a border."""
-        count = len(self._ids)
-        boxes, homes = self._boxes[:count], self._homes[:count]
-        if not len(zone) or not count:
-            return NOTHING, homes[:0]
-        # Both sides one by one: a reduction over an axis of two would cost more than all of this.
-        (left, low), (right, high) = zone[:, 0].min(axis=0), zone[:, 1].max(axis=0)
-        within = (boxes[:, 0, 0] < right) & (left < boxes[:, 1, 0])
-        within &= (boxes[:, 0, 1] < high) & (low < boxes[:, 1, 1])
-        boxes, homes = boxes[within], homes[within]
-        (lefts, lows), (rights, highs) = zone[:, 0].T, zone[:, 1].T
-        meets = (boxes[:, 0, :1] < rights) & (lefts < boxes[:, 1, :1])
-        meets &= (boxes[:, 0, 1:] < highs) & (lows < boxes[:, 1, 1:])
-        meeting = meets.any(axis=1)
-        return boxes[meeting], homes[meeting]
 
 
 def boxes_of(rectangles: Iterable[Rectangle]) -> Boxes:

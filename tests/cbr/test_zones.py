@@ -8,7 +8,9 @@ import sys
 from fractions import Fraction
 from itertools import pairwise, product
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -360,14 +362,20 @@ def test_without_numba_every_bit_of_the_answer_is_the_same(
         )
     ]
 
-    def measures(kind: type[Zone]) -> tuple[float, float]:
+    def measures(names: dict[str, Any]) -> tuple[float, float, float, list[bool]]:
         ours, theirs = (
-            kind.from_rectangles((str(k), one) for k, one in enumerate(boxes)) for boxes in shapes
+            names["Zone"].from_rectangles((str(k), one) for k, one in enumerate(boxes))
+            for boxes in shapes
         )
-        return ours.area(), ours.intersection_area(theirs)
+        arrays = [np.array([(each.lo, each.hi) for each in boxes]) for boxes in shapes]
+        share = names["associativity_of"](arrays[0][:20], arrays[1])
+        near = names["overlapping"](arrays[0], arrays[1][:20]).tolist()
+        assert len({*near}) == 2
+        assert 0 < share < 1
+        return ours.area(), ours.intersection_area(theirs), share, near
 
-    compiled = measures(Zone)  # before numba is hidden: it compiles at the first call
+    compiled = measures(vars(zones))  # before numba is hidden: it compiles at the first call
     monkeypatch.setattr("qns.cbr.compilation.njit", None)
     plain = runpy.run_path(str(zones.__file__))
     assert plain["_sweep"].__class__ is not zones._sweep.__class__
-    assert measures(plain["Zone"]) == compiled
+    assert measures(plain) == compiled

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from qns.cbr.rectangles import Rectangle
 from qns.cbr.zones import associativity_of
 from qns.lab.discovery import Hop, Offer, Request, best
-from qns.lab.interests import NOTHING, weight
+from qns.lab.interests import boxes_of, weight
 from qns.lab.network import flat
 from qns.lab.overlay import Overlay
 from qns.lab.socbr import Options, SocbrBroker, socbr
@@ -143,7 +143,7 @@ def test_who_has_everything_in_common_passes_no_request_on() -> None:
 
 
 def offer_of(associativity: float, *brokers: int) -> Offer:
-    return Offer(associativity, NOTHING, 1, tuple(Hop(each, 0.0) for each in brokers))
+    return Offer(associativity, boxes_of(()), 1, tuple(Hop(each, 0.0) for each in brokers))
 
 
 def test_of_equal_offers_the_nearest_wins_then_the_lowest_number() -> None:

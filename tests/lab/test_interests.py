@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.cbr.zones import Zone, associativity, associativity_of
-from qns.lab.interests import NOTHING, Interests, boxes_of, weight
+from qns.lab.interests import Interests, boxes_of, weight
 
 SPAN = 9
 CORNERS = st.tuples(*[st.integers(0, 6)] * 2, *[st.integers(0, 3)] * 2)
@@ -123,8 +123,8 @@ def test_a_zone_that_was_given_out_never_changes() -> None:
 
 
 def test_whoever_wants_nothing_has_nothing_in_common_with_anybody() -> None:
-    interests = Interests()
+    interests, nothing = Interests(), boxes_of(())
     interests.add("a", Rectangle((0.0, 0.0), (1.0, 1.0)), 3)
-    assert interests.behind(NOTHING, (1,), {3: 1}) == {1: 0.0}
+    assert interests.behind(nothing, (1,), {3: 1}) == {1: 0.0}
     assert Interests().behind(boxes_of([Rectangle((0.0, 0.0), (1.0, 1.0))]), (1,), {}) == {1: 0.0}
-    assert weight(NOTHING, NOTHING) == 0.0
+    assert weight(nothing, nothing) == 0.0
