@@ -177,7 +177,7 @@ def run_variant(work: Work) -> list[Window]:
     """One variant from one seed: module level and plain values, so that a pool can be given it."""
     setup, kind, variant, seed = work
     name = f"{variant} on a {kind} network, seed {seed}"
-    system = _new_system(setup, kind, variant, seed)
+    system = new_system(setup, kind, variant, seed)
     run = RecordedRun(system)
     # With locality a group is anywhere in the tree: who wants the same is not near to begin with.
     groups = QUARTERS if setup.shape.locality else 1
@@ -207,15 +207,19 @@ def run_variant(work: Work) -> list[Window]:
     return windows
 
 
-def _new_system(setup: Setup, kind: str, variant: str, seed: int) -> System:
+def new_system(setup: Setup, kind: str, variant: str, seed: int) -> System:
     network = new_network(kind, setup.brokers, seed)
     if kind == NEAR:
         hosts = places(network, setup.brokers, _chance(seed, "hosts"))  # as the system's
         direct = network.latency_ms[np.ix_(hosts, hosts)]
         overlay = Overlay.near_tree(setup.brokers, setup.fan_out, lambda *pair: float(direct[pair]))
     else:
-        overlay = Overlay.random_tree(setup.brokers, setup.fan_out, _chance(seed, "overlay"))
+        overlay = _first_tree(setup, seed)
     return System(network, overlay, socbr(VARIANTS[kind][variant]), _chance(seed, "hosts"))
+
+
+def _first_tree(setup: Setup, seed: int) -> Overlay:
+    return Overlay.random_tree(setup.brokers, setup.fan_out, _chance(seed, "overlay"))
 
 
 class _Publishing:
@@ -291,6 +295,19 @@ def _brokers(system: System) -> list[SocbrBroker]:
     found = [broker for broker in system.brokers if isinstance(broker, SocbrBroker)]
     assert len(found) == len(system.brokers)
     return found
+
+
+def reaches(setup: Setup) -> dict[str, float]:
+    """TTL variant -> how many per cent of the others a discovery can reach in the first trees."""
+    trees = [_first_tree(setup, seed) for seed in range(setup.seeds)]
+    links = np.ones((setup.brokers, setup.brokers))
+    hops = np.array([tree_latency_ms(tree, links) for tree in trees])
+    others = hops > 0
+    return {
+        variant: float(100 * (hops[others] <= options.ttl).mean())
+        for variant, options in ON_FLAT.items()
+        if options.ttl
+    }
 
 
 def messages_per_operation(windows: Sequence[Window], ratio: int) -> float:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import permutations
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -187,15 +189,34 @@ def test_unknown_figures_are_told_with_near_misses() -> None:
         figures_of([])
 
 
-def test_the_full_set_up_is_the_papers() -> None:
+def test_the_full_set_up_is_the_papers_or_more() -> None:
     setups = Setups()
     assert setups.loss.hosts == (100, 250, 500)
     assert (setups.loss.pairs, setups.loss.topologies) == (250, 5)
-    for setup in (setups.organisation, setups.proximity, setups.shape_setup):
-        assert (setup.brokers, setup.fan_out, setup.seeds) == (100, 10, 5)
+    for setup, seeds in (
+        (setups.organisation, 20),
+        (setups.proximity, 20),
+        (setups.shape_setup, 5),
+    ):
+        assert (setup.brokers, setup.fan_out, setup.seeds) == (100, 10, seeds)
     assert (setups.brokers, setups.fan_out, setups.seeds) == (100, 10, 5)
     assert setups.quick().is_quick
     assert steps(EVERY, setups.quick()) < steps(EVERY, setups)
+
+
+def test_how_far_a_discovery_reaches_is_counted_on_the_first_trees() -> None:
+    def within(overlay: Overlay, links: int) -> float:
+        pairs = [*permutations(range(overlay.brokers), 2)]
+        near = [pair for pair in pairs if len(overlay.path(*pair)) - 1 <= links]
+        return 100 * len(near) / len(pairs)
+
+    trees = [
+        self_organisation.new_system(TINY, "flat", self_organisation.CBR, seed).overlay
+        for seed in range(TINY.seeds)
+    ]
+    assert self_organisation.reaches(TINY) == pytest.approx(
+        {f"TTL {ttl}": fmean(within(tree, ttl) for tree in trees) for ttl in (2, 4, 8)}
+    )
 
 
 def test_more_seeds_are_more_of_the_same(pool: Executor) -> None:

@@ -19,6 +19,7 @@ from qns.lab.report.organisation_claims import organisation_claims, proximity_cl
 from qns.lab.report.proximity_sections import starts_of
 from qns.lab.report.runs import Runs
 from qns.lab.report.verdicts import RULE, above, all_of, at_least
+from qns.lab.self_organisation import reaches
 from qns.report.claim import Claim
 from qns.report.statistics import Estimate, estimate, percent_text
 
@@ -37,7 +38,8 @@ def claims(findings: Findings) -> list[Claim]:
     if findings.locality:
         judged += _locality_claims(findings.locality)
     if findings.flat:
-        judged += organisation_claims(Runs(findings.flat))
+        reach = reaches(findings.setups.organisation)
+        judged += organisation_claims(Runs(findings.flat), reach)
     if findings.transit_stub:
         judged += proximity_claims(starts_of(findings.transit_stub, findings.near))
     if findings.strategies:
