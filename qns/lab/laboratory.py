@@ -73,7 +73,7 @@ def make_report(
         "qns": __version__,
         "figures": list(figures),
         "quick": setups.is_quick,
-        "seeds": setups.seeds,
+        "seeds": [setups.organisation.seeds, setups.seeds],
     }
     with new_folder(out, asked) as save:
         findings = explore(figures, setups, executor, told)

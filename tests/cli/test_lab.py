@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from qns.lab import laboratory
+from qns.lab.setups import Setups
 from tests.cli.conftest import ROOT, Cli
 from tests.cli.test_main import ENVIRONMENT, QNS, on_a_terminal, run
 
@@ -33,6 +35,23 @@ def test_formulas_are_told_in_a_few_lines_and_again_as_json(cli: Cli, tmp_path: 
     other = cli("lab", "3.8", "--out", out)
     assert other.status == 2
     assert "the folder holds another report (choose another folder" in other.err
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds"), [([], (20, 5)), (["--quick"], (2, 2)), (["--seeds", "7"], (7, 7))]
+)
+def test_seeds_are_those_of_the_set_up_unless_others_are_asked_for(
+    words: list[str], seeds: tuple[int, int], cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Setups] = []
+
+    def no_report(figures: object, out: object, setups: Setups, *_: object) -> list[object]:
+        given.append(setups)
+        return []
+
+    monkeypatch.setattr(laboratory, "make_report", no_report)
+    assert cli("lab", "4.12", *words, "--out", "out").status == 0
+    assert [(each.organisation.seeds, each.seeds) for each in given] == [seeds]
 
 
 def test_a_bar_shows_how_far_it_is_and_jobs_share_the_work(tmp_path: Path) -> None:
