@@ -48,7 +48,7 @@ FIGURE is all, or some of
 
 The result is the same whatever the number of jobs, but for seconds.
 
-  qns lab all --out lab              the papers' set-ups: half an hour on two processors
+  qns lab all --out lab              the papers' set-ups: 25 minutes on two processors
   qns lab all --quick --out quick    small systems, two seeds: a minute; not to be cited
   qns lab 4.12 4.13 --out socbr      only these
   qns lab 4.12 --seeds 40 --out many            narrower intervals, in more time
@@ -71,9 +71,7 @@ def add(commands: Commands) -> ArgumentParser:
     option = parser.add_argument
     option("--out", metavar="DIR", required=True, help="where the report goes: a new folder")
     option("--quick", action="store_true", help="small systems and two seeds: a minute or two")
-    option(
-        "--seeds", metavar="N", help="how often each is run with other chance (20 or 5; quick: 2)"
-    )
+    option("--seeds", metavar="N", help="how often each is run (20 or 5; quick: 2)")
     option("--jobs", metavar="N", help="how many processes share the work (one per processor)")
     add_json_option(parser, "the verdicts as one JSON object")
     parser.set_defaults(run=run)
