@@ -6,6 +6,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
 
@@ -53,7 +54,7 @@ def test_reader_and_peer_are_killed_and_nothing_is_lost_or_done_twice(
         done: list[tuple[str]] = []
         while len(done) < EVENTS:
             assert last.stdout.readline(), "the reader ended by itself"
-            with sqlite3.connect(database) as work:
+            with closing(sqlite3.connect(database)) as work:
                 done = work.execute("SELECT event FROM done ORDER BY number").fetchall()
         last.kill()
         last.wait()

@@ -271,8 +271,11 @@ print((pages() - before) * 4096)
 
 
 def test_ever_new_names_are_forgotten() -> None:
-    """30 MB of them, in every place where XML has names; lxml alone keeps about as much."""
+    """30 MB of them, in every place where XML has names; lxml alone keeps about as much.
+
+    What stays is 3 to 10 MiB, more with newer Pythons, and no more for three times as many.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _GROWTH], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) < 8 * 2**20
+    assert int(done.stdout) < 15 * 2**20
