@@ -157,8 +157,9 @@ def _messages_section(runs: Runs) -> Section:
     even = runs.break_even(SOCBR)
     fewer = runs.fewer_messages_percent(SOCBR, RATIOS[-1])
     sentence = (
-        f"SOCBR's break-even with CBR is {_even(even)} ({evens_text(runs.break_evens(SOCBR))}); "
-        f"at R = {RATIOS[-1]} it needs {percent_text(fewer)} fewer messages."
+        f"SOCBR's break-even with CBR is {reached_text(even)} "
+        f"({evens_text(runs.break_evens(SOCBR))}); at R = {RATIOS[-1]} it needs "
+        f"{percent_text(fewer)} fewer messages."
     )
     return Section(
         name,
@@ -176,7 +177,7 @@ def _messages_picture(
     return Picture(name, title, MESSAGES, (panel,))
 
 
-def _even(even: float | None) -> str:
+def reached_text(even: float | None) -> str:
     return f"at {even_text(even)}" if even is not None else "never reached"
 
 

@@ -12,9 +12,10 @@ from qns.lab.report.organisation_sections import (
     PLAIN,
     messages_panel,
     messages_table,
+    reached_text,
     shown_sizes,
 )
-from qns.lab.report.runs import Runs, even_text, evens_text
+from qns.lab.report.runs import Runs, evens_text
 from qns.lab.report.words import INTERVALS, MEAN, capital, number_text, signed_text
 from qns.lab.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.report.figures import Line, Panel, Picture
@@ -181,8 +182,7 @@ def _messages_section(starts: Starts) -> Section:
     looks = [_LOOKS[each] for each in variants]
     told = []
     for start, runs in starts.items():
-        even = runs.break_even(CHOSEN)
-        reached = f"at {even_text(even)}" if even is not None else "never reached"
+        reached = reached_text(runs.break_even(CHOSEN))
         told.append(
             f"{start}: the break-even of d_b = 100 ms with CBR is {reached} "
             f"({evens_text(runs.break_evens(CHOSEN))}); at R = {RATIOS[-1]} it needs "
