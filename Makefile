@@ -1,6 +1,6 @@
 # Everything happens inside $(VENV); no system packages, nothing outside this folder.
 # A stamp in the venv remembers each installation, so that it is repeated only when
-# pyproject.toml has changed.
+# pyproject.toml or the lock has changed.
 
 VENV := .venv
 ARGS :=
@@ -12,13 +12,24 @@ IN_VENV = $(VENV)/bin/python
 PIP = $(IN_VENV) -m pip --disable-pip-version-check -qq
 SUITABLE = import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
-# $(call install,extras,stamps,what): an editable installation, told in one line.
+# $(call install,lock,stamps,what): installs the locked dependencies, then the project itself. pip
+# checks the hash of every requirement as soon as one has a hash, and an editable project has none:
+# hence two steps, and the build backend is in the lock.
 define install
 	@echo "installing $(3) …"
-	@$(PIP) install --editable ".$(1)" || { \
+	@{ $(PIP) install --require-hashes --requirement constraints/$(1).txt && \
+	    $(PIP) install --no-deps --no-build-isolation --editable .; } || { \
 	    echo "The installation failed; pip's words are above. If a download failed, check the network" \
 	        "or your pip configuration and run make again." >&2; exit 1; }
 	@touch $(2)
+endef
+
+# $(call lock,file,options): every version and hash for Python 3.11 and newer, on every platform.
+define lock
+	@echo "locking $(1) …"
+	@$(IN_VENV) -m uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	    --no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --group build $(2) pyproject.toml --output-file $(1) $(ARGS)
 endef
 
 # $(call timed,name,command): runs it and says how long it took.
@@ -27,7 +38,10 @@ define timed
 	printf '%s: %d min %02d s\n' "$(1)" $$(( took / 60 )) $$(( took % 60 )); exit $$status
 endef
 
-.PHONY: help demo test thorough simulate soak lint bench bench-soap clean
+# Tests start hundreds of processes; without bytecode each would compile the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test thorough simulate soak mutants lint bench bench-soap lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -36,13 +50,20 @@ help:  ## list the targets
 demo: $(VENV)/.core  ## install the core and run three agencies as real peers
 	@$(VENV)/bin/qns demo $(ARGS)
 
-# numba's cache does not see that a module it imported from has changed, so tests start without it.
+# Every file's tests run on one core, in the order of collection: what a file's tests share is made
+# once, and the files that take long do not come last.
+PYTEST = $(IN_VENV) -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# numba's cache does not notice a change in a module that a compiled function imports from, so each
+# state of the packages with compiled functions has a cache of its own.
+COMPILED = $(shell cat $$(find qns/cbr qns/pipeline -name '*.py' | sort) | cksum | cut -d ' ' -f 1)
+NUMBA_CACHE = $(abspath $(VENV))/numba/$(COMPILED)
+
 test: lint  ## install the tools, then lint and run the test suite on all cores
-	@find qns -name '*.nb[ic]' -delete
-	$(call timed,pytest,$(IN_VENV) -m pytest -n auto $(ARGS))
+	@find $(VENV)/numba -mindepth 1 -maxdepth 1 ! -name $(COMPILED) -exec rm -rf {} + 2>/dev/null || true
+	$(call timed,pytest,NUMBA_CACHE_DIR=$(NUMBA_CACHE) $(PYTEST) -m "not cluster" $(ARGS))
 
 thorough: $(VENV)/.dev  ## the tests with thousands of random examples each: about an hour
-	$(call timed,pytest,QNS_HYPOTHESIS=thorough $(IN_VENV) -m pytest -n auto $(ARGS))
+	$(call timed,pytest,NUMBA_CACHE_DIR=$(NUMBA_CACHE) QNS_HYPOTHESIS=thorough $(PYTEST) $(ARGS))
 
 # Which seeds: those that ARGS names, or these.
 SEEDS = $(if $(filter --seeds% --fresh% --replay%,$(ARGS)),,--seeds 0..20000)
@@ -52,6 +73,9 @@ simulate: $(VENV)/.core  ## break 20,000 simulated federations, on all cores, an
 
 soak: $(VENV)/.dev  ## kill real peers behind a faulty network for half an hour, and judge them
 	@$(IN_VENV) -m tests.soak $(if $(filter --minutes%,$(ARGS)),,--minutes 30) $(ARGS)
+
+mutants: $(VENV)/.dev  ## put deliberate bugs into a copy, one at a time, and note what catches them
+	@$(IN_VENV) -m tests.mutants --write $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
 	$(call timed,ruff check,$(IN_VENV) -m ruff check)
@@ -64,19 +88,29 @@ bench: $(VENV)/.bench  ## install what QNS is compared with, then measure
 bench-soap: $(VENV)/.bench  ## the SOAP server against spyne as it comes and against the limit
 	@$(IN_VENV) -m benchmarks --only soap $(ARGS)
 
+# All extras are resolved together first, so that the three locks agree on every version and can be
+# installed into one venv.
+lock: $(VENV)/.made  ## write the locked dependencies anew; ARGS=--upgrade takes the newest versions
+	@$(PIP) install uv
+	@cat constraints/*.txt > $(VENV)/lock.txt 2>/dev/null || true
+	$(call lock,$(VENV)/lock.txt,--all-extras)
+	$(call lock,constraints/core.txt,--constraint $(VENV)/lock.txt)
+	$(call lock,constraints/dev.txt,--constraint $(VENV)/lock.txt --extra dev)
+	$(call lock,constraints/bench.txt,--constraint $(VENV)/lock.txt --extra bench)
+
 clean:  ## remove the venv and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 # The larger installations contain the core, so they set its stamp too.
-$(VENV)/.core: $(VENV)/.made pyproject.toml
-	$(call install,,$@,the core)
+$(VENV)/.core: $(VENV)/.made pyproject.toml constraints/core.txt
+	$(call install,core,$@,the core)
 
-$(VENV)/.dev: $(VENV)/.made pyproject.toml
-	$(call install,[dev],$@ $(VENV)/.core,the core and the development tools)
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints/dev.txt
+	$(call install,dev,$@ $(VENV)/.core,the core and the development tools)
 
-$(VENV)/.bench: $(VENV)/.made pyproject.toml
-	$(call install,[bench],$@ $(VENV)/.core,the core and the engines it is compared with)
+$(VENV)/.bench: $(VENV)/.made pyproject.toml constraints/bench.txt
+	$(call install,bench,$@ $(VENV)/.core,the core and the engines it is compared with)
 
 # A venv whose interpreter has gone (an upgrade, a moved home) is made again, and all in it.
 ifneq ($(shell test -x $(IN_VENV) && echo there),there)

@@ -1,1 +1,1 @@
-"""Benchmarks: ratios measured in one run against named baselines. `make bench` runs them all."""
+"""Benchmarks: ratios against named baselines, measured in one run. `make bench` runs them all."""

@@ -1,4 +1,4 @@
-"""The benchmarks as a command: `python -m benchmarks`, or `make bench`."""
+"""The command that runs the benchmarks: `python -m benchmarks`, or `make bench`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 import gc
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    bench_away,
     bench_matching,
     bench_merging,
     bench_peer,
@@ -19,13 +21,11 @@ from benchmarks import (
     matching_report,
     report,
 )
-from benchmarks.timing import tidy
-
-Tell = Callable[[str], None]
+from benchmarks.timing import OnProgress, tidy
 
 
-def zones(quick: bool, tell: Tell) -> list[dict[str, Any]]:  # noqa: ARG001
-    tell("zones")
+def zones(quick: bool, on_progress: OnProgress) -> list[dict[str, Any]]:  # noqa: ARG001
+    on_progress("zones")
     return bench_zones.run()
 
 
@@ -45,12 +45,13 @@ def zones_text(rows: list[dict[str, Any]]) -> str:
     return f"# Zones\n\nBest of several repeats.\n\n{report.table(headers, cells)}"
 
 
-SUBJECTS: dict[str, tuple[Callable[[bool, Tell], Any], Callable[[Any], str]]] = {
+SUBJECTS: dict[str, tuple[Callable[[bool, OnProgress], Any], Callable[[Any], str]]] = {
     "matching": (bench_matching.run, matching_report.text),
     "merging": (bench_merging.run, bench_merging.text),
     "zones": (zones, zones_text),
     "peer": (bench_peer.run, bench_peer.text),
     "soap": (bench_soap.run, bench_soap.text),
+    "away": (bench_away.run, bench_away.text),
 }
 
 
@@ -59,19 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     facts = machine.describe()
     start = time.perf_counter()
 
-    def tell(what: str) -> None:
+    def on_progress(what: str) -> None:
         minutes, seconds = divmod(int(time.perf_counter() - start), 60)
         print(f"{minutes:2}:{seconds:02} {what}", flush=True)
 
-    gc.disable()  # for all alike, and for the whole run
+    gc.disable()  # for all engines and for the whole run
     try:
         for subject in given.only:
             measure, text = SUBJECTS[subject]
-            results = measure(given.quick, tell)
+            if subject == "away":
+                measure = partial(bench_away.run, events=given.events)
+            results = measure(given.quick, on_progress)
             page = text(results)
             path = report.write(given.out, subject, page, results, facts, given.quick)
             print(f"\n{page}\n")
-            tell(f"written to {path}")
+            on_progress(f"written to {path}")
             tidy()
     finally:
         gc.unfreeze()
@@ -81,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="Measures QNS beside what people would use instead, as ratios in one run.",
+        description="Measures ratios between QNS and named baselines in one run.",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, about a minute")
     parser.add_argument(
@@ -90,6 +93,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=list(SUBJECTS),
         metavar="SUBJECT,…",
         help=f"some of {','.join(SUBJECTS)}",
+    )
+    parser.add_argument(
+        "--events",
+        type=int,
+        metavar="N",
+        help=f"events that are published while a consumer is away ({bench_away.EVENTS:,})",
     )
     parser.add_argument(
         "--out",

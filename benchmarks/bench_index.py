@@ -1,4 +1,4 @@
-"""The index by itself: inserting, deleting, building in bulk, and where an event's time goes."""
+"""Measures the matching index alone: insertions, deletions, bulk building, stages of matching."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ import orjson
 
 from benchmarks import workload
 from benchmarks.engines import Subscriptions
-from benchmarks.timing import interleaved, medians
+from benchmarks.timing import OnProgress, interleaved, medians
 from qns.cbr.event import Event
 from qns.cbr.index.compiled import CompiledIndex
 from qns.cbr.index.dictionary import DictionaryIndex
 from qns.d2q.event_json import EventReader
 
-Tell = Callable[[str], None]
 Index = CompiledIndex[int] | DictionaryIndex[int]
 
 
-def changes(subscriptions: Subscriptions, quick: bool, tell: Tell) -> list[dict[str, Any]]:
-    """Random subscriptions leave one by one and come back, so that the size stays what it is."""
-    tell("  inserting and deleting")
+def changes(
+    subscriptions: Subscriptions, quick: bool, on_progress: OnProgress
+) -> list[dict[str, Any]]:
+    """Measures deletions and insertions at constant size, with random subscriptions."""
+    on_progress("  inserting and deleting")
     indexes: dict[str, Index] = {
         "compiled": CompiledIndex(subscriptions),
         "dictionary": DictionaryIndex(subscriptions),
@@ -38,7 +39,7 @@ def changes(subscriptions: Subscriptions, quick: bool, tell: Tell) -> list[dict[
         works[f"{name} delete"] = partial(delete_each, index, chosen)
         works[f"{name} insert"] = partial(insert_each, index, chosen, subscriptions)
     seconds: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(3 if quick else 7):  # always in this order: what was deleted is inserted again
+    for _ in range(3 if quick else 7):  # always in this order: deleted ones are inserted again
         for name, each in interleaved(works, 1).items():
             seconds[name] += each
     return [
@@ -66,10 +67,10 @@ def insert_each(index: Index, ids: Sequence[int], subscriptions: Subscriptions) 
 
 
 def stages(
-    subscriptions: Subscriptions, lines: Sequence[bytes], quick: bool, tell: Tell
+    subscriptions: Subscriptions, lines: Sequence[bytes], quick: bool, on_progress: OnProgress
 ) -> list[dict[str, Any]]:
-    """How many µs of an event go where: each stage is what a longer pipeline takes more."""
-    tell("  where the time goes")
+    """Measures the µs of each stage: the difference between pipelines that end a stage later."""
+    on_progress("  where the time goes")
     index, reader = CompiledIndex(subscriptions), EventReader(workload.SCHEMA)
     some = lines[:512] if quick else lines[:2048]
     rows = []
@@ -92,8 +93,15 @@ def stages(
         until = {name: each / len(some) * 1e6 for name, each in medians(seconds).items()}
         before = 0.0
         for name, total in until.items():
-            share = {"stage": name, "us": max(0.0, total - before), "until_us": total}
-            rows.append({"batch": batch, **share, "seconds": seconds[name]})
+            rows.append(
+                {
+                    "batch": batch,
+                    "stage": name,
+                    "us": max(0.0, total - before),
+                    "until_us": total,
+                    "seconds": seconds[name],
+                }
+            )
             before = total
     return rows
 
@@ -103,10 +111,10 @@ def for_each(pipeline: Callable[[Any], object], batches: Sequence[Any]) -> None:
         pipeline(batch)
 
 
-def building(quick: bool, tell: Tell) -> list[dict[str, Any]]:
+def building(quick: bool, on_progress: OnProgress) -> list[dict[str, Any]]:
     rows = []
     for size in (100_000,) if quick else (100_000, 1_000_000):
-        tell(f"matching: building {size:,} in a process of its own")
+        on_progress(f"matching: building {size:,} in a process of its own")
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.build_once", str(size)],
             check=True,

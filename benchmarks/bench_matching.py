@@ -1,7 +1,7 @@
-"""Matching: JSON lines in, ids of the matching subscriptions out, every engine on one thread.
+"""Measures matching: from JSON lines to ids of the matching subscriptions, on one thread.
 
-Before any clock starts, the answers of all engines are compared with one another on all events that
-they get, and with the oracle's on the first ones.
+Before anything is measured, the answers of all engines are compared with one another on all events
+that they get, and with the oracle's on the first ones.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ import orjson
 
 from benchmarks import bench_index, workload
 from benchmarks.engines import NUMPY, Engine, Family, Subscriptions, installed
-from benchmarks.timing import cpu_seconds, interleaved, medians, tidy
+from benchmarks.timing import OnProgress, cpu_seconds, interleaved, medians, tidy
 from qns.cbr import oracle
 from qns.d2q.event_json import EventReader
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much to measure."""
+    """How much is measured."""
 
     sizes: tuple[int, ...]
     events: int
     repeats: int
-    repeat_s: float  # a fast engine passes over the events until so much time is spent
-    most_s: float  # a slow one gets as many events as fit into this, at least four
-    limit_s: float  # one that needs more than this to build, or for a repeat, is left out
-    oracle_s: float  # how long the oracle may take to say what is right
+    repeat_s: float
+    """A fast engine repeats the events until it has used this time."""
+    most_s: float
+    """A slow engine gets as many events as fit into this time, at least `FEWEST`."""
+    limit_s: float
+    """An engine that needs more time to build, or for a repeat, is left out."""
+    oracle_s: float
+    """The time that the oracle may use for the expected answers."""
 
 
 FULL = Plan((1_000, 10_000, 100_000, 1_000_000), 4096, 5, 0.5, 1.5, 20.0, 4.0)
@@ -41,32 +43,32 @@ QUICK = Plan((1_000, 10_000, 100_000), 1024, 3, 0.08, 0.15, 1.5, 0.4)
 FEWEST = 4
 
 
-def run(quick: bool, tell: Tell) -> dict[str, Any]:
+def run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     plan = QUICK if quick else FULL
     results: dict[str, Any] = {"repeats": plan.repeats, "limit_s": plan.limit_s, "sizes": {}}
     lines = [orjson.dumps(event) for event in workload.events(plan.events)]
-    build_s = warm_up()
+    warm_up()
+    build_s: dict[str, float] = {}
     for size in plan.sizes:
-        tell(f"matching: {size:,} subscriptions")
+        on_progress(f"matching: {size:,} subscriptions")
         tidy()
         subscriptions = workload.subscriptions(size)
         some = lines if size < 1_000_000 else lines[: plan.events // 2]
-        results["sizes"][size] = one_size(subscriptions, some, plan, build_s, tell)
+        results["sizes"][size] = one_size(subscriptions, some, plan, build_s, on_progress)
         if size == 100_000:
-            results["changes"] = bench_index.changes(subscriptions, quick, tell)
-            results["stages"] = bench_index.stages(subscriptions, lines, quick, tell)
+            results["changes"] = bench_index.changes(subscriptions, quick, on_progress)
+            results["stages"] = bench_index.stages(subscriptions, lines, quick, on_progress)
         del subscriptions
     tidy()
-    results["building"] = bench_index.building(quick, tell)
+    results["building"] = bench_index.building(quick, on_progress)
     return results
 
 
-def warm_up() -> dict[str, float]:
-    """Imports every library and lets numba compile; how long building takes is not known yet."""
+def warm_up() -> None:
+    """Imports every library and lets numba compile."""
     few = workload.subscriptions(10)
     for family in installed():
         family.build(few)
-    return {}
 
 
 def one_size(
@@ -74,11 +76,11 @@ def one_size(
     lines: Sequence[bytes],
     plan: Plan,
     build_s: dict[str, float],
-    tell: Tell,
+    on_progress: OnProgress,
 ) -> dict[str, Any]:
     """Builds, checks and measures every engine that is fast enough; updates `build_s`."""
     size = len(subscriptions)
-    truth = right_answers(subscriptions, lines, plan.oracle_s)
+    truth = expected_answers(subscriptions, lines, plan.oracle_s)
     reference: list[list[int]] = []
     engines: dict[str, Any] = {}
     works: dict[str, Callable[[], object]] = {}
@@ -95,7 +97,7 @@ def one_size(
             if reason:
                 engines[name] = {"skipped": reason}
                 continue
-            tell(f"  {name}: {count:,} events × {passes}")
+            on_progress(f"  {name}: {count:,} events × {passes}")
             answers = answers_of(engine, lines[:count])
             check(name, size, answers, truth)
             check(name, size, answers, reference)
@@ -103,7 +105,7 @@ def one_size(
             engines[name] = {"events": count, "passes": passes}
             works[name] = partial(match_all, engine, engine.prepare(lines[:count]), passes)
     tidy()
-    tell("  measuring")
+    on_progress("  measuring")
     for name, seconds in interleaved(works, plan.repeats).items():
         done = engines[name]["events"] * engines[name]["passes"]
         engines[name]["seconds"] = seconds
@@ -129,16 +131,16 @@ def too_slow_to_build(family: Family, size: int, build_s: dict[str, float], plan
 
 
 def how_many(engine: Engine, lines: Sequence[bytes], plan: Plan) -> tuple[int, int, str]:
-    """How many events, and how often over; or why none."""
+    """Returns the number of events, how often they are repeated, and the reason if it is 0."""
     some = lines[: max(FEWEST, engine.batch)]
-    match_all(engine, engine.prepare(some[:1]), 1)  # what is done on first use only
+    match_all(engine, engine.prepare(some[:1]), 1)  # work that is done on first use only
     event_s = cpu_seconds(partial(match_all, engine, engine.prepare(some), 1)) / len(some)
     if event_s * len(some) > plan.limit_s:
         return 0, 0, f"a repeat would take about {event_s * len(some):.0f} s"
     batches = max(1, int(plan.most_s / event_s / engine.batch))
     count = min(len(lines), max(FEWEST, batches * engine.batch))
     if event_s * len(lines) < 2 * plan.most_s:
-        count = len(lines)  # the same events for all that can
+        count = len(lines)  # the same events for all engines that are fast enough
     return count, max(1, round(plan.repeat_s / event_s / count)), ""
 
 
@@ -154,10 +156,10 @@ def answers_of(engine: Engine, lines: Sequence[bytes]) -> list[list[int]]:
     return [sorted(ids) for work in works for ids in engine.ids(work, engine.match(work))]
 
 
-def right_answers(
+def expected_answers(
     subscriptions: Subscriptions, lines: Sequence[bytes], oracle_s: float
 ) -> list[list[int]]:
-    """The oracle's answers to the first events: as many as it manages in the time given."""
+    """Returns the oracle's answers to the first events, as many as it manages in the time."""
     read, asked = EventReader(workload.SCHEMA).read, dict[Any, Any](subscriptions)
     answers: list[Any] = []
     start = time.process_time()
@@ -171,4 +173,4 @@ def right_answers(
 def check(name: str, size: int, answers: list[list[int]], expected: list[list[int]]) -> None:
     for nth, (got, right) in enumerate(zip(answers, expected, strict=False)):
         if got != right:
-            raise AssertionError(f"{name} answers event {nth} of {size:,} subscriptions wrongly")
+            raise AssertionError(f"{name} answers event {nth} wrongly with {size:,} subscriptions")

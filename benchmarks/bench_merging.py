@@ -1,37 +1,38 @@
-"""Merging: what it costs to keep the merge set when one subscription comes or goes.
+"""Measures the cost of updating the merge set when one subscription begins or ends.
 
-The covering order against two others: the same forest with a **linear scan** of the merge set in
+The baselines of the covering order are the same forest with a **linear scan** of the merge set in
 place of the cover search, and **recomputing** the merge set as the oracle does. The same random
-subscriptions leave one by one and come back, so that the size stays what it is; the merge sets
-are compared.
+subscriptions end one by one and begin again, at constant size. The merge sets are compared.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from benchmarks import weather, workload
 from benchmarks.report import figure, micro, table, times
-from benchmarks.timing import cpu_seconds, interleaved, medians, tidy
+from benchmarks.timing import OnProgress, cpu_seconds, interleaved, medians, tidy
 from qns.cbr import oracle
-from qns.cbr.covering import CoveringOrder, Delta
+from qns.cbr.covering import CoveringOrder
+from qns.cbr.delta import Delta
 from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.subscription import Subscription
 
-Tell = Callable[[str], None]
 Order = CoveringOrder[int]
 
 WORKLOADS = {"matching workload": workload, "weather": weather}
 EXACT_UP_TO = 10_000
-COMPARISONS = 2_000_000  # about as many as a baseline may make in a repeat
-FEWEST = 100  # operations, or candidates of the oracle, however many comparisons they take
+COMPARISONS = 2_000_000
+"""About how many comparisons a baseline may make in a repeat."""
+FEWEST = 100
+"""The least number of operations, or of candidates of the oracle."""
 
 
 class LinearSearch:
-    """In place of the cover search: every element of the merge set is asked."""
+    """Replaces the cover search: it compares every element of the merge set."""
 
     def __init__(self, elements: Iterator[Subscription]) -> None:
         self._all = dict.fromkeys(elements)
@@ -55,12 +56,12 @@ class LinearSearch:
         return [each for each in self._all if subscription.contains(each)]
 
 
-def run(quick: bool, tell: Tell) -> dict[str, Any]:
+def run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     sizes = (1_000, 10_000) if quick else (1_000, 10_000, 100_000)
     rows = []
     for name, source in WORKLOADS.items():
         for size in sizes:
-            tell(f"merging: {size:,} subscriptions, {name}")
+            on_progress(f"merging: {size:,} subscriptions, {name}")
             tidy()
             rows.append({"workload": name, **one_size(source.subscriptions(size), quick)})
     return {"repeats": _repeats(quick), "rows": rows}
@@ -109,7 +110,7 @@ def one_size(subscriptions: dict[int, Subscription], quick: bool) -> dict[str, A
 def churn(
     order: Order, ids: Sequence[int], subscriptions: dict[int, Subscription]
 ) -> dict[str, float]:
-    """CPU seconds per operation."""
+    """Returns the CPU seconds per operation."""
     leave = cpu_seconds(lambda: [order.unsubscribe(id) for id in ids])
     come = cpu_seconds(partial(subscribe_each, order, ids, subscriptions))
     return {"unsubscribe": leave / len(ids), "subscribe": come / len(ids)}
@@ -118,7 +119,10 @@ def churn(
 def linear_churn(
     order: Order, ids: Sequence[int], subscriptions: dict[int, Subscription]
 ) -> dict[str, float]:
-    """The same with the linear scan; afterwards the merge set and so the search are as before."""
+    """Returns the CPU seconds per operation with the linear scan, and restores the cover search.
+
+    The merge set is the same before and after, so the cover search is still valid.
+    """
     search = order._roots
     order._roots = LinearSearch(iter(search))  # type: ignore[assignment]
     seconds = churn(order, ids, subscriptions)
@@ -137,7 +141,7 @@ def subscribe_each(
 def recompute(
     subscriptions: list[Subscription], merge_set: frozenset[Subscription]
 ) -> tuple[float, bool]:
-    """Seconds of `oracle.merge_set`; for many, those of a sample of its candidates, scaled up."""
+    """Returns the seconds of `oracle.merge_set`, and whether they are scaled up from a sample."""
     if len(subscriptions) ** 2 <= COMPARISONS:
         found: list[set[Subscription]] = []
         seconds = cpu_seconds(lambda: found.append(oracle.merge_set(subscriptions)))
@@ -157,7 +161,7 @@ def recompute(
 def exact(
     order: Order, ids: Sequence[int], subscriptions: dict[int, Subscription], quick: bool
 ) -> dict[str, Any]:
-    """Updating an exact merge with the changes of the merge set, against merging all anew."""
+    """Measures updating an exact merge with the changes of the merge set, and merging all anew."""
     merge_set = order.merge_set
     deltas = [order.unsubscribe(id) for id in ids]
     deltas += [order.subscribe(id, subscriptions[id]) for id in ids]
@@ -182,7 +186,7 @@ def exact(
     }
 
 
-def update_each(merged: ExactMerge, changes: Sequence[Delta]) -> None:
+def update_each(merged: ExactMerge, changes: Sequence[Delta[Subscription]]) -> None:
     for change in changes:
         merged.update(change)
 
@@ -213,7 +217,7 @@ def text(results: dict[str, Any]) -> str:
             "Process CPU time per operation at constant size, the collector off; medians of "
             f"{results['repeats']} interleaved repeats. In brackets: how many times ours.",
             table([*head, "operation", "ours µs", "linear scan µs", "recomputing"], rows),
-            "~ estimated from a random sample of the candidates, each asked against all others.",
+            "~ estimated from a random sample of the candidates, each compared with all others.",
             "## Exact merging",
             "One change of the merge set passed on, against merging the whole set anew. "
             "Most operations change nothing when there is much containment.",

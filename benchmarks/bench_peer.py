@@ -1,10 +1,10 @@
-"""The peer's core: one producer in memory, 10 consumers, 10,000 subscriptions at each of them.
+"""Measures the peer's core: one producer in memory, 10 consumers, 10,000 subscriptions at each.
 
-The producer is told the consumers' merge subscriptions, then publishes; every `Notify` that comes
-out is answered as its receiver would. Nothing fails. Against it stands the **limit**: the same
-events matched against the same External Merge Table, and nothing else. One consumer is measured
-too: what it takes to read, order, match and deliver what it is sent. The steps of the producer are
-measured apart, on the same events.
+The producer gets the consumers' merge subscriptions, then publishes. Every `Notify` is answered as
+its receiver would answer it, and nothing fails. The baseline is the **limit**: the same events
+matched against the same External Merge Table, and nothing else. One consumer is measured too: it
+reads, orders, matches and delivers what it gets. The steps of the producer are also measured
+separately, on the same events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import workload
 from benchmarks.report import figure, micro, table, times
-from benchmarks.timing import cpu_seconds, interleaved, medians
+from benchmarks.timing import OnProgress, cpu_seconds, interleaved, medians
 from qns.cbr.covering import CoveringOrder
 from qns.cbr.event import Event
 from qns.cbr.index import MatchingIndex
@@ -22,8 +22,8 @@ from qns.d2q.event_json import EventReader
 from qns.d2q.event_xml import write_event
 from qns.d2q.printing import write_readable
 from qns.d2q.subscription_xml import write_subscription
-from qns.edl.layer import Send
-from qns.edl.merger import Digest
+from qns.edl.external_matcher import ExternalMatcher
+from qns.edl.merge_subscriptions_table import Digest
 from qns.edl.messages import (
     ChangeSub,
     Envelope,
@@ -35,17 +35,17 @@ from qns.edl.messages import (
     Standing,
     SubChanged,
 )
+from qns.edl.requests import Send
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
-from qns.gateway import Gateway
 from qns.iil.requests import Publish, Subscribe
-from qns.inputs import Answered, Effects, Input, Received
-from qns.recovery import Settings
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Answered, Effects, Input, Received
+from qns.peer.recovery import Settings
+from qns.peer.status import PeerStatus
+from qns.peer.tuning import Tuning
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
-from qns.tuning import Tuning
-
-Tell = Callable[[str], None]
 
 CONSUMERS = [f"Org{number}" for number in range(10)]
 PRODUCER = "Producer"
@@ -53,7 +53,7 @@ BATCHES = (1, 10, 100)
 
 
 class Producer:
-    """A gateway whose neighbours always answer at once."""
+    """A gateway whose requests are answered at once."""
 
     def __init__(self, views: dict[str, list[str]]) -> None:
         hosts = dict.fromkeys([PRODUCER, *CONSUMERS], workload.CLASSES)
@@ -93,7 +93,7 @@ class Producer:
         elif isinstance(body, Hello):
             reply = Hello(1, 1, 0, (), 1, 0, str(Digest()), Standing(1, 1, 1, 1, 0), 0, "")
         else:
-            raise TypeError(f"{type(body).__name__} to {send.to}: nothing of the kind was expected")
+            raise TypeError(f"unexpected {type(body).__name__} to {send.to}")
         return Answered(send.number, Envelope(send.to, 1, (), reply))
 
 
@@ -105,11 +105,11 @@ def open_gateway(name: str, document: bytes) -> Gateway:
     )
 
 
-def views(per_consumer: int, tell: Tell) -> dict[str, list[str]]:
-    """Each consumer's merge subscription, as the elements that it sends to the producer."""
+def views(per_consumer: int, on_progress: OnProgress) -> dict[str, list[str]]:
+    """Returns, for each consumer, the elements of its view for the producer."""
     found = {}
     for nth, name in enumerate(CONSUMERS):
-        tell(f"peer: merging the subscriptions of {name}")
+        on_progress(f"peer: merging the subscriptions of {name}")
         order: CoveringOrder[str] = CoveringOrder()
         for id, subscription in workload.subscriptions(per_consumer, seed=nth).items():
             seen = subscription.projected(PRODUCER, workload.CLASSES)
@@ -120,6 +120,15 @@ def views(per_consumer: int, tell: Tell) -> dict[str, list[str]]:
     return found
 
 
+def _matcher(status: PeerStatus) -> ExternalMatcher:
+    """Returns an External Matcher with the content of the producer's External Merge Table."""
+    matcher = ExternalMatcher(MatchingIndex())
+    for name in CONSUMERS:
+        for text, subscription in status.external_view(name).items():
+            matcher.insert(name, text, subscription)
+    return matcher
+
+
 def events_of(number: int, seed: int) -> list[Event]:
     reader = EventReader(workload.SCHEMA)
     return [
@@ -128,14 +137,14 @@ def events_of(number: int, seed: int) -> list[Event]:
     ]
 
 
-def run(quick: bool, tell: Tell) -> dict[str, Any]:
+def run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     per_consumer, number, repeats = (500, 200, 2) if quick else (10_000, 2_000, 5)
-    told = views(per_consumer, tell)
-    tell("peer: telling the producer")
-    producer = Producer(told)
-    matcher = producer.gateway.peer.producer.table.matcher
+    sent = views(per_consumer, on_progress)
+    on_progress("peer: sending the views to the producer")
+    producer = Producer(sent)
+    matcher = _matcher(producer.gateway.status)
     seeds = iter(range(10**9))
-    tell("peer: publishing")
+    on_progress("peer: publishing")
 
     def limit() -> None:
         for event in events_of_next:
@@ -152,22 +161,22 @@ def run(quick: bool, tell: Tell) -> dict[str, Any]:
             rounds.setdefault(f"publish, {batch} per turn", []).append(took)
         rounds.setdefault("limit: match only", []).append(cpu_seconds(limit))
     seconds = medians(rounds)
-    tell("peer: the steps")
+    on_progress("peer: the steps")
     steps = _steps(events_of_next, matcher.interested, repeats)
-    tell("peer: one consumer")
+    on_progress("peer: one consumer")
     return {
         "subscriptions_per_consumer": per_consumer,
-        "elements": {name: len(texts) for name, texts in told.items()},
+        "elements": {name: len(texts) for name, texts in sent.items()},
         "events": number,
         "interested_per_event": interested / number,
         "seconds": seconds,
         "steps": steps,
-        "consumer": _consumer(producer, per_consumer, tell),
+        "consumer": _consumer(producer, per_consumer, on_progress),
     }
 
 
 def _steps(events: list[Event], match: Callable[[Event], object], repeats: int) -> dict[str, float]:
-    """Seconds for all events, step by step."""
+    """Returns the seconds of each step for all events."""
 
     def each(work: Callable[[Event], object]) -> Callable[[], object]:
         return lambda: [work(event) for event in events]
@@ -179,8 +188,9 @@ def _steps(events: list[Event], match: Callable[[Event], object], repeats: int) 
     return medians(interleaved(works, repeats))
 
 
-def _consumer(producer: Producer, subscriptions: int, tell: Tell) -> dict[str, Any]:
-    """One consumer with all its users, given what the producer sent to it, ten items a call."""
+def _consumer(producer: Producer, subscriptions: int, on_progress: OnProgress) -> dict[str, Any]:
+    """Measures one consumer with all its users, which gets the producer's notifications, ten in a
+    call."""
     name = CONSUMERS[0]
     gateway = open_gateway(name, producer.document)
     users = workload.subscriptions(subscriptions, seed=0)
@@ -188,7 +198,7 @@ def _consumer(producer: Producer, subscriptions: int, tell: Tell) -> dict[str, A
         Subscribe("user", write_readable(each, workload.SCHEMA), id=str(id))
         for id, each in users.items()
     ]
-    tell(f"peer: {len(requests):,} users of {name} subscribe")
+    on_progress(f"peer: {len(requests):,} users of {name} subscribe")
     _settle(gateway, gateway.first)
     subscribing = cpu_seconds(lambda: _settle(gateway, gateway.run(requests, 0.0)))
     items = producer.carried
@@ -200,7 +210,7 @@ def _consumer(producer: Producer, subscriptions: int, tell: Tell) -> dict[str, A
             gateway.run([Received(envelope)], nth * 0.001)
 
     receiving = cpu_seconds(receive)
-    assert gateway.peer.consumer.standing(PRODUCER).last == len(items)
+    assert gateway.status.last_number_from(PRODUCER) == len(items)
     return {
         "subscribe_seconds": subscribing,
         "notifications": len(items),
@@ -210,7 +220,7 @@ def _consumer(producer: Producer, subscriptions: int, tell: Tell) -> dict[str, A
 
 
 def _settle(gateway: Gateway, effects: Effects) -> None:
-    """Answers a consumer as producers do that have nothing for it yet."""
+    """Answers a consumer as producers without events for it do."""
     while effects.sends:
         inputs = []
         for send in effects.sends:
@@ -220,13 +230,13 @@ def _settle(gateway: Gateway, effects: Effects) -> None:
             elif isinstance(body, ChangeSub):
                 reply = SubChanged(body.version, 1, 0, 1, ())
             else:
-                raise TypeError(f"{type(body).__name__} to {send.to}")
+                raise TypeError(f"unexpected {type(body).__name__} to {send.to}")
             inputs.append(Answered(send.number, Envelope(send.to, 1, (), reply)))
         effects = gateway.run(inputs, 0.0)
 
 
 def _deliveries(gateway: Gateway, users: Iterable[Any]) -> int:
-    return sum(gateway.peer.iil.table[str(id)].delivered for id in users)
+    return sum(gateway.status.delivered(str(id)) for id in users)
 
 
 def text(results: dict[str, Any]) -> str:

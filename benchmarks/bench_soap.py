@@ -1,8 +1,9 @@
-"""SOAP on loopback: QNS's server against spyne as it comes, and against the limit.
+"""Measures SOAP on loopback: QNS's server against spyne as it comes, and against the limit.
 
-`notify` with 1, 10 and 100 notifications in an envelope, from many producers at once. QNS takes
-each in with a durable commit (SQLite, synchronous=FULL), matches it and queues it for a user; spyne
-only decodes it; the limit only parses it. Then three peers: how long from `publish` to delivered.
+Many producers at once send `notify` with 1, 10 and 100 notifications in an envelope. QNS takes each
+notification with a durable commit (SQLite, synchronous=FULL), matches it and queues it for a user.
+spyne only decodes it; the limit only parses it. A second part measures the time from `publish` to
+delivery between three peers.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from typing import Any
 from benchmarks.report import figure, micro, table, times
 from benchmarks.soap_federation import PRODUCERS, Federated, served
 from benchmarks.soap_latency import latency
-from benchmarks.soap_load import Connection, Spent, loaded
+from benchmarks.soap_load import Connection, Spent, run_load
+from benchmarks.timing import OnProgress
 
 SERVERS = ("spyne", "qns", "bare", "lean")
 PER_CALL = (1, 10, 100)
 _LEAST_CALLS = 4
-"""Of each producer in a round: a single burst tells nothing of a server that works in groups."""
+"""The least number of calls of each producer in a round: a single burst does not show how a server
+performs that handles calls in groups."""
 
 
-def run(quick: bool, tell: Any) -> dict[str, Any]:
-    return asyncio.run(_run(quick, tell))
+def run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
+    return asyncio.run(_run(quick, on_progress))
 
 
-async def _run(quick: bool, tell: Any) -> dict[str, Any]:
+async def _run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     repeats, number = (2, 800) if quick else (5, 16_000)
     spent: dict[str, dict[int, list[Spent]]] = {
         name: {each: [] for each in PER_CALL} for name in SERVERS
@@ -38,7 +41,7 @@ async def _run(quick: bool, tell: Any) -> dict[str, Any]:
             servers |= {"bare": bare, "lean": lean, "spyne": spyne}
             for nth in range(repeats):
                 for per_call in PER_CALL:
-                    tell(f"soap: {per_call} per envelope, round {nth + 1} of {repeats}")
+                    on_progress(f"soap: {per_call} per envelope, round {nth + 1} of {repeats}")
                     for name in SERVERS:
                         enough = number // 8 if name == "spyne" else number
                         enough = max(enough, _LEAST_CALLS * per_call * PRODUCERS)
@@ -51,7 +54,7 @@ async def _run(quick: bool, tell: Any) -> dict[str, Any]:
                             Spent(took.seconds / actual, took.cpu_seconds / actual)
                         )
         delivered = await federation.delivered()
-    tell("soap: three peers, 500 events a second")
+    on_progress("soap: three peers, 500 events a second")
     seconds = {
         name: {
             each: {
@@ -79,7 +82,7 @@ async def play(pid: int, port: int, calls: dict[str, list[bytes]], *, check: boo
             if check and b"taken>false<" in answer:
                 raise RuntimeError(answer.decode())
 
-    took = await loaded(pid, [partial(send, name) for name in calls])
+    took = await run_load(pid, [partial(send, name) for name in calls])
     for connection in connections.values():
         await connection.close()
     return took
@@ -107,7 +110,7 @@ def text(results: dict[str, Any]) -> str:
         (
             "# SOAP on loopback",
             f"`notify` from {results['producers']} producers at once, each on one kept-alive "
-            "connection; medians of rounds in which the servers take turns. `qns` commits durably "
+            "connection; medians of rounds in which the servers alternate. `qns` commits durably "
             "before it answers, and delivers each event to one user, who reads between the rounds; "
             "`spyne` decodes and answers; `bare`, the limit, parses and answers, on aiohttp's "
             "server and uvloop; `lean` does so on the HTTP layer of QNS; `spyne` is on waitress.",

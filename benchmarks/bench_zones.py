@@ -1,8 +1,8 @@
-"""Zones: the plane sweep against a numpy grid, the R-tree against scans of all rectangles.
+"""Measures zones: the plane sweep against a numpy grid, the R-tree against scans of all rectangles.
 
     python benchmarks/bench_zones.py
 
-Every row asserts first that both sides give the same answer, to the bit.
+Before each measurement, both sides must give exactly the same answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from qns.cbr.zones import Zone
 
 SEED = 422
 SIZES = (100, 1_000, 5_000)
-SPACE = 1_000_000  # whole coordinates, so that no side of a comparison rounds
+SPACE = 1_000_000  # whole coordinates, so that neither side rounds
 LONGEST_SIDE = 50_000
 POINTS = 200
 
@@ -30,7 +30,7 @@ Match = Callable[[Point], list[str]]
 
 
 def run() -> list[Row]:
-    """One row per comparison; `ratio` is how many times faster we are."""
+    """Returns one row per comparison; `ratio` says how many times faster QNS is."""
     zone_of(SIZES[0]).area()  # numba compiles on first use
     return [*area_rows(), *match_rows()]
 
@@ -80,7 +80,7 @@ def numpy_scan(zone: Zone) -> Match:
 
 
 def grid_area(rectangles: list[Rectangle]) -> float:
-    """Coordinate compression: mark every cell between neighbouring sides that a rectangle holds."""
+    """Returns the area by coordinate compression: marks every cell that a rectangle contains."""
     lo = np.array([one.lo for one in rectangles])
     hi = np.array([one.hi for one in rectangles])
     xs, ys = (np.unique(np.concatenate((lo[:, axis], hi[:, axis]))) for axis in (0, 1))

@@ -1,8 +1,8 @@
-"""Builds a compiled index once, in a process of its own, and prints what it took as JSON.
+"""Builds a compiled index in a process of its own and prints time and memory as JSON.
 
     python -m benchmarks.build_once 100000
 
-First without the collector, as everything here is measured; then with it, as a server builds.
+It builds first without the garbage collector, like all benchmarks, then with it, as a server does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The machine and the versions that a result was measured with; nothing that names its owner."""
+"""Describes the machine and the versions of a measurement; nothing in it names the owner."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def memory() -> str:
 
 
 def resident_bytes() -> int | None:
-    """What this process occupies in memory now, where the system tells."""
+    """Returns the resident memory of this process, or None if the system does not provide it."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:

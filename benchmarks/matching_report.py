@@ -1,4 +1,4 @@
-"""The matching results as tables, with the aims beside them."""
+"""Writes the results of the matching benchmark as tables, with the aims."""
 
 from __future__ import annotations
 

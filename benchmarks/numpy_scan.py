@@ -1,9 +1,10 @@
-"""The baseline to run beside the index: numpy, brute force over the columns of the event's class.
+"""The baseline of the matching index: numpy, brute force over the columns of the event's class.
 
-Per class, every attribute is a pair of columns (lo, hi); an attribute that a subscription does not
-constrain has the widest interval and does not need to be present. An event compares all rows of
-its class on the attributes that it carries, narrowing down as it goes; a subscription that needs
-an attribute the event lacks is out. Strings are codes, sources a bit mask, as in the index.
+For each class, every attribute is a pair of columns (lo, hi). An attribute that a subscription does
+not constrain has the widest interval and need not be present. An event is compared with all rows of
+its class, one attribute after the other, on the rows that are left. A subscription that needs an
+attribute which the event lacks does not match. Strings are codes and sources a bit mask, as in the
+index.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results on paper: a Markdown file for each subject, and one JSON file with every number."""
+"""Writes results: a Markdown page for each subject, and one JSON file with every number."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ RAW = "results.json"
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others are figures."""
+    """Returns a Markdown table; the first column is text, the others are figures."""
     lines = [f"| {' | '.join(headers)} |", f"|---|{'--:|' * (len(headers) - 1)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines)
 
 
 def figure(value: float) -> str:
-    """Three significant digits, thousands apart: 12,300; 45.1; 0.0123."""
+    """Returns a number with three significant digits: 12,300; 45.1; 0.0123."""
     if value == 0:
         return "0"
     if abs(value) >= 100:
@@ -28,7 +28,7 @@ def figure(value: float) -> str:
 
 
 def micro(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Returns a time in s, ms or µs."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{figure(seconds / size)} {unit}"
@@ -47,7 +47,7 @@ def write(
     machine: Mapping[str, str],
     quick: bool,
 ) -> Path:
-    """Writes the subject's page and its part of the raw file; other subjects' parts stay."""
+    """Writes the subject's page and its part of the raw file; keeps the parts of other subjects."""
     out.mkdir(parents=True, exist_ok=True)
     kind = "A **quick** run: few repeats, small sizes." if quick else "A full run."
     facts = ", ".join(f"{name} {value}" for name, value in machine.items())

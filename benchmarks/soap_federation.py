@@ -1,4 +1,4 @@
-"""One peer process, and producers that exist only as far as the benchmark needs them."""
+"""One peer process, and simulated producers that send to it and answer it."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from qns.iil.requests import (
     Subscribe,
     Subscriptions,
 )
-from qns.inputs import Received
+from qns.peer.inputs import Received
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import write_call
 from qns.soap.shapes import Port
 
 PRODUCERS = 32
-"""Each with one call under way: enough for a server to be busy while it waits for its disk."""
+"""Each has one call under way: enough to keep a server busy while it waits for its disk."""
 RECEIVER = "Receiver"
 HOSTED = frozenset(("Report", "Report/Wind"))
 
 
 @contextmanager
 def process(*command: str) -> Iterator[tuple[int, int]]:
-    """A server in a process of its own: its id and port, once it listens."""
+    """Runs a server in a process of its own; yields its process id and port once it listens."""
     with subprocess.Popen(
         [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as running:
@@ -84,8 +84,21 @@ def peer_configuration(folder: Path, name: str, federation: Federation, port: in
     return path
 
 
+def wind_event(id: str, source: str) -> dict[str, Any]:
+    """Returns the fields of an event that every subscription of the benchmark matches."""
+    return {
+        "id": id,
+        "class": "Report/Wind",
+        "source": source,
+        "data": {"Region": "north", "Speed": 30},
+        "quality": {"Speed.accuracy": 0.5, "Speed.currency": 0.2},
+        "previous": {"Speed.accuracy": 0.7},
+    }
+
+
 class Federated:
-    """The peer under load; its producers answer what a peer must be answered to be at rest."""
+    """The peer under load. Its producers answer the requests that a peer sends until it is at
+    rest."""
 
     def __init__(self) -> None:
         self.names = [f"Met{nth:02}" for nth in range(1, PRODUCERS + 1)]
@@ -140,7 +153,7 @@ class Federated:
         return found
 
     async def read(self) -> None:
-        """The user has read all that was delivered: a queue that is full is another matter."""
+        """Acknowledges all deliveries, so that the user's queue does not become full."""
         local = Connection(self.port, "/local")
         upto = (await self._listed(local)).subscriptions[0].delivered
         request = AcknowledgeDeliveries("bench", "all", upto)
@@ -164,13 +177,16 @@ class Federated:
         elif isinstance(body, Acknowledge | Gossip):
             reply = Done()
         else:
-            raise TypeError(f"{type(body).__name__}: nothing of the kind was expected")
+            raise TypeError(f"unexpected {type(body).__name__}")
         envelope = Envelope(request.match_info["name"], 1, (), reply)
         found = self.endpoint.reply(call, envelope)
         return web.Response(body=found.body, status=found.status, content_type="text/xml")
 
     def calls(self, number: int, per_call: int, *, fresh: bool) -> dict[str, list[bytes]]:
-        """Envelopes of each producer; only who keeps a stream needs fresh ones."""
+        """Returns the envelopes of each producer.
+
+        `fresh` ones continue the streams, which QNS checks; other servers get the same ones again.
+        """
         each = max(1, number // per_call // PRODUCERS)
         if not fresh and per_call in self._kept:
             return {name: bodies[:each] for name, bodies in self._kept[per_call].items()}
@@ -187,15 +203,7 @@ class Federated:
         for _ in range(per_call):
             sent[name] += 1
             number = sent[name]
-            fields = {
-                "id": f"{name}-{number}",
-                "class": "Report/Wind",
-                "source": name,
-                "data": {"Region": "north", "Speed": 30},
-                "quality": {"Speed.accuracy": 0.5, "Speed.currency": 0.2},
-                "previous": {"Speed.accuracy": 0.7},
-                "published": "2026-01-31T12:00:00Z",
-            }
+            fields = {**wind_event(f"{name}-{number}", name), "published": "2026-01-31T12:00:00Z"}
             xml = write_event(self.reader.from_fields(fields), WEATHER)
             entry = Entry(RECEIVER, 1, 1, number, 1)
             items.append(Notification(name, 1, 1, number, fields["id"], xml, 0.0, entry, (name,)))

@@ -1,4 +1,4 @@
-"""Three peers over SOAP: from `publish` at one to delivered at the two others."""
+"""Measures the time from `publish` at one peer to delivery at two others, over SOAP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.soap_federation import HOSTED, peer_configuration, process
+from benchmarks.soap_federation import HOSTED, peer_configuration, process, wind_event
 from benchmarks.soap_load import Connection
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
@@ -20,7 +20,7 @@ from qns.iil.requests import (
     Deliveries,
     ListSubscriptions,
     Publish,
-    Read,
+    PullDeliveries,
     Request,
     Subscribe,
     Subscriptions,
@@ -81,7 +81,7 @@ async def _measured(ports: dict[str, int], events: int, per_second: int) -> dict
         connection = Connection(ports[PUBLISHER], "/local")
         for nth in range(lane, events, CONNECTIONS):
             await asyncio.sleep(max(0.0, start + nth / per_second - time.perf_counter()))
-            began[f"e{nth}"] = start + nth / per_second  # when it was due: no omission is hidden
+            began[f"e{nth}"] = start + nth / per_second  # when it was due, so delays count
             await connection.call(*bodies[nth])
         await connection.close()
 
@@ -89,7 +89,7 @@ async def _measured(ports: dict[str, int], events: int, per_second: int) -> dict
         connection = Connection(ports[name], "/local")
         seen = 0
         while seen < events:
-            answer = await _ask(connection, Read("bench", "all", after=seen), wait_s=10.0)
+            answer = await _ask(connection, PullDeliveries("bench", "all", after=seen), wait_s=10.0)
             now = time.perf_counter()
             assert isinstance(answer, Deliveries)
             took.extend(now - began[each.event] for each in answer.deliveries)
@@ -114,15 +114,5 @@ async def _measured(ports: dict[str, int], events: int, per_second: int) -> dict
 
 def _bodies(events: int) -> list[tuple[bytes, str]]:
     reader = EventReader(WEATHER)
-    bodies = []
-    for nth in range(events):
-        fields = {
-            "id": f"e{nth}",
-            "class": "Report/Wind",
-            "source": PUBLISHER,
-            "data": {"Region": "north", "Speed": 30},
-            "quality": {"Speed.accuracy": 0.5, "Speed.currency": 0.2},
-            "previous": {"Speed.accuracy": 0.7},
-        }
-        bodies.append(write_local(Publish(reader.from_fields(fields)), schema=WEATHER))
-    return bodies
+    published = [reader.from_fields(wind_event(f"e{nth}", PUBLISHER)) for nth in range(events)]
+    return [write_local(Publish(event), schema=WEATHER) for event in published]

@@ -1,6 +1,6 @@
-"""A load of SOAP calls over kept-alive connections, one producer on each.
+"""A load of SOAP calls over kept-alive connections, one for each producer.
 
-A producer's numbers must come in order, so each connection carries one stream, as in a federation.
+A producer's numbers must arrive in order, so each connection carries one stream, as between peers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Connection:
-    """HTTP/1.1 by hand: a client library would cost more than the servers do."""
+    """A minimal HTTP/1.1 client: a client library would cost more than the servers do."""
 
     def __init__(self, port: int, path: str) -> None:
         self.port = port
@@ -45,13 +45,15 @@ class Connection:
 
 
 class Spent(NamedTuple):
+    """The time that a load took."""
+
     seconds: float
     cpu_seconds: float
-    """Of the server, all its threads."""
+    """The CPU time of all threads of the server."""
 
 
-async def loaded(pid: int, workers: Sequence[Callable[[], Awaitable[None]]]) -> Spent:
-    """Runs the workers beside each other; what it took."""
+async def run_load(pid: int, workers: Sequence[Callable[[], Awaitable[None]]]) -> Spent:
+    """Runs the workers concurrently; returns the time that they took."""
     cpu, start = cpu_of(pid), time.perf_counter()
     await asyncio.gather(*(work() for work in workers))
     return Spent(time.perf_counter() - start, cpu_of(pid) - cpu)

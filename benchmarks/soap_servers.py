@@ -1,9 +1,9 @@
-"""What QNS's server is compared with: `python -m benchmarks.soap_servers bare|lean|spyne`.
+"""The servers that QNS is compared with: `python -m benchmarks.soap_servers bare|lean|spyne`.
 
 `bare` parses the same envelopes with the same hardened parser and answers a constant, on aiohttp's
-server; `lean` does it on the HTTP layer that QNS has for itself. `spyne` is the same contract
-served by spyne as it comes, with its schema validation, on waitress. Each prints its address and
-runs until it is ended.
+server. `lean` does so on the HTTP layer of QNS. `spyne` is the same contract served by spyne as it
+comes, with its schema validation, on waitress. Each server prints its address and runs until it is
+ended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Timing: process CPU time, repeats of all competitors interleaved, medians.
+"""Timing: measures process CPU time in interleaved repeats and takes medians.
 
 The caller switches the garbage collector off for the whole run (`python -m benchmarks` does), so
 that no competitor pays for the objects of another.
@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from statistics import median
 
 Work = Callable[[], object]
+OnProgress = Callable[[str], None]
+"""Progress callback: receives what is measured next."""
 
 
 def cpu_seconds(work: Work) -> float:
@@ -21,12 +23,13 @@ def cpu_seconds(work: Work) -> float:
 
 
 def interleaved(works: Mapping[str, Work], repeats: int) -> dict[str, list[float]]:
-    """CPU seconds of every repeat: each work once a round, and each round starts with another."""
+    """Returns the CPU seconds of every repeat. Each round runs every work once and starts with
+    another one."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     names = list(works)
     for nth in range(repeats):
-        turn = nth % max(1, len(names))
-        for name in names[turn:] + names[:turn]:
+        first = nth % max(1, len(names))
+        for name in names[first:] + names[:first]:
             seconds[name].append(cpu_seconds(works[name]))
     return seconds
 
@@ -36,7 +39,7 @@ def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
 
 
 def tidy() -> None:
-    """Collects what the last subject left behind; what lives on is not looked at again."""
+    """Collects garbage; the collector then ignores the objects that are left."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,9 +1,8 @@
-"""Weather-like subscriptions: coarse one-sided thresholds, one equality, so much containment.
+"""A workload with much containment: weather subscriptions with coarse thresholds and one equality.
 
-"Tell me when it is hotter than 30 degrees in this town and the reading's accuracy is at least 0.8":
-people choose round numbers and care about the same places, so many subscriptions lie inside one
-another and some are the same. The merge set shrinks to a few per cent as they grow in number. Every
-choice is seeded.
+An example is "hotter than 30 degrees in this town, with an accuracy of at least 0.8". People choose
+round numbers and the same places, so many subscriptions contain others and some are equal. With
+many subscriptions the merge set is a few per cent of them. Every choice is seeded.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from qns.cbr.strings import Strings
 from qns.cbr.subscription import Subscription, ValueSet
 
 CLASSES = ["Station", "Buoy", "Airport", "Satellite"]
-THRESHOLDS = {  # lowest, step, how many; ranked by how popular they are
+THRESHOLDS = {  # lowest, step, count; lower ones are more popular
     "Temperature": (-10, 5, 11),
     "Wind": (20, 10, 12),
     "Rain": (5, 5, 20),
     "Pressure": (960, 5, 16),
 }
 PLACES = 2_000
-PLACED = 0.98  # how many name a place; the others cover much of what these ask for
+PLACED = 0.98  # the share that names a place; the others contain many of them
 DIMENSIONS = ["accuracy", "currency"]
 ORGANISATIONS = [f"Agency{number}" for number in range(5)]
 
@@ -41,7 +40,7 @@ def subscription(rng: random.Random) -> Subscription:
     for name in rng.sample(list(THRESHOLDS), rng.randint(2, 3)):
         lowest, step, _ = THRESHOLDS[name]
         threshold = int(DECIMAL.key(float(lowest + step * _STEP[name].draw(rng))))
-        below = name == "Pressure"  # a storm is low pressure, and high everything else
+        below = name == "Pressure"  # a storm has low pressure and high values of the rest
         span = (DECIMAL.lo, threshold) if below else (threshold, DECIMAL.hi)
         constraints[f"{path}.{name}"] = Intervals.of([span])
     if rng.random() < 0.4:

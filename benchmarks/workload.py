@@ -1,4 +1,4 @@
-"""The matching workload: 20 classes, 6 properties, 4 dimensions, Zipf, about 0.1 % selectivity.
+"""The matching workload: 20 classes, 6 properties, 4 dimensions, Zipf, selectivity about 0.1 %.
 
 Two properties are categorical, one is like a fiscal code, three are numeric; 10 organisations
 publish. An event carries its six properties and one to four new quality values; a subscription
@@ -40,7 +40,7 @@ SCHEMA = Schema(
 
 
 class Zipf:
-    """Ranks 0 … n−1, rank r with weight (r + 1)^−EXPONENT."""
+    """Draws ranks 0 … n−1; rank r has the weight (r + 1)^−EXPONENT."""
 
     def __init__(self, n: int) -> None:
         self._sums = list(accumulate((rank + 1) ** -EXPONENT for rank in range(n)))

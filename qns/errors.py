@@ -1,21 +1,21 @@
 """Every error that QNS raises on purpose.
 
-QnsError                    anything wrong with what we were given; never a bug of ours
-├── NameNotKnown            a class, property, dimension or label the schema does not have
+QnsError                    a problem that QNS expects and explains; it is never a bug of QNS
+├── NameNotKnown            a name that is not known: of a class, property, subscription, …
 ├── ValueRefused            a value of the wrong type, outside its domain or too long
 ├── Unsatisfiable           constraints on one attribute that no event can meet
 ├── LimitExceeded           too many terms, too long a text, too many elements
 ├── LanguageError           a subscription that does not parse; points at the column
 ├── SchemaError             a schema or a schema mapping that contradicts itself
 ├── DocumentError           XML or JSON that is malformed or breaks its schema
-├── DuplicateId             an identifier that is taken already
+├── DuplicateId             an identifier that is already in use
 ├── NotAllowed              a request that this peer may not serve: not a member, not hosted here
 ├── FederationError         a federation document that contradicts itself or the one in force
 ├── Busy                    a bounded buffer is full: the same request succeeds later
 │   └── StoreFull           no room left on the disk
 └── StoreFailed             the store cannot be read or written
 
-Each says what is wrong, where (`place`) and what to do about it (`remedy`).
+Each says what is wrong, where (`place`) and how to correct it (`remedy`).
 Errors of lark, lxml, orjson, apsw and numba never leave the module that calls them.
 """
 
@@ -32,7 +32,7 @@ _MANY_NAMES = 2_000
 
 
 class QnsError(Exception):
-    """Something we were given is wrong: what, where, and how to mend it."""
+    """The input is wrong. Says what is wrong, where, and how to correct it."""
 
     def __init__(self, problem: str, *, place: str = "", remedy: str = "") -> None:
         super().__init__(problem, place, remedy)
@@ -43,14 +43,14 @@ class QnsError(Exception):
         self.column: int | None = None
 
     def at_mark(self, line: int, column: int | None) -> Self:
-        """The same error, pointing into a text; an error that points somewhere already stays."""
+        """Adds a position in a text, unless the error has one already. Returns the error."""
         if self.line is None:
             self.line, self.column = line, column
             self.at(mark_text(line, column))
         return self
 
     def at(self, place: str) -> Self:
-        """The same error, told with the place around it first (a file, a line, an event)."""
+        """Puts the enclosing place (a file, a line, an event) first. Returns the error."""
         self.place = f"{place}: {self.place}" if self.place else place
         return self
 
@@ -64,14 +64,14 @@ class QnsError(Exception):
 
 
 def _rebuilt(kind: type[QnsError], args: tuple[object, ...], fields: dict[str, object]) -> QnsError:
-    """An error out of a pickle, whatever its class asks for when it is made."""
+    """Returns an error from a pickle, without the parameters of its class's constructor."""
     error = kind.__new__(kind, *args)
     error.__dict__.update(fields)
     return error
 
 
 class NameNotKnown(QnsError):
-    """A name that the schema does not have; the remedy lists near misses."""
+    """A name that is not known. The remedy lists similar names."""
 
     def __init__(
         self, kind: str, name: str, known: Iterable[str], *, place: str = "", problem: str = ""
@@ -111,7 +111,7 @@ class LimitExceeded(QnsError):
 
 
 class LanguageError(QnsError):
-    """A subscription that does not parse: the column and what was expected there."""
+    """A subscription that does not parse. Gives the column and what was expected there."""
 
     def __init__(self, problem: str, *, line: int, column: int, remedy: str = "") -> None:
         super().__init__(problem, remedy=remedy)
@@ -131,7 +131,7 @@ class DuplicateId(QnsError):
 
 
 class NotAllowed(QnsError):
-    """A request that this peer may not serve, whoever asks."""
+    """A request that this peer may not serve for anybody."""
 
 
 class FederationError(QnsError):
@@ -139,11 +139,11 @@ class FederationError(QnsError):
 
 
 class Busy(QnsError):
-    """A bounded buffer is full: nothing was changed, and the same request succeeds later."""
+    """A bounded buffer is full. Nothing was changed; the same request succeeds later."""
 
 
 class StoreFull(Busy):
-    """No room left on the disk: nothing was committed."""
+    """There is no room left on the disk. Nothing was committed."""
 
 
 class StoreFailed(QnsError):
@@ -157,10 +157,10 @@ def mark_text(line: int, column: int | None) -> str:
 
 
 def near_misses(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three known names that someone who typed `name` may have meant."""
+    """Returns up to three known names that are similar to `name`."""
     wanted = name[:200].casefold()
     by_fold = {candidate.casefold(): candidate for candidate in known}
-    if len(by_fold) > _MANY_NAMES:  # comparing all of them would take seconds
+    if len(by_fold) > _MANY_NAMES:  # comparing all names would take seconds
         start = _last_step(wanted)[:2]
         alike = (pair for pair in by_fold.items() if _last_step(pair[0]).startswith(start))
         by_fold = dict(islice(alike, _MANY_NAMES))
@@ -179,7 +179,7 @@ def _last_step(name: str) -> str:
 
 
 def show(value: object) -> str:
-    """Any value in a message: short ones as they are, anything else by its type."""
+    """Returns a value as text for a message: short values as they are, others by their type."""
     if isinstance(value, str):
         return shorten(value)
     if isinstance(value, int) and value.bit_length() > 128:
@@ -190,8 +190,8 @@ def show(value: object) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """A quoted text that fits in a message, on one line, whatever the original."""
+    """Returns the text in quotes, shortened and on one line, for a message."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
-    if not shown.isprintable():  # a line break, NUL, a lone surrogate
+    if not shown.isprintable():  # for example a line break, NUL or a lone surrogate
         shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
     return f"'{shown}'"

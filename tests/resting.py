@@ -1,4 +1,4 @@
-"""How a simulated story ends: all is healed, comes to rest, and the judge has no objection."""
+"""The end of a simulated scenario: the world comes to rest and the judge finds no violation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from qns.simulation.world import World
 
 
 def comes_to_rest_and_holds(world: World, *, within_s: float = 60.0) -> None:
+    """Heals the network, starts every peer, waits until the world is at rest and judges it."""
     world.network.heal()
     world.start()
     until = world.now + within_s

@@ -1,7 +1,7 @@
-"""Hypothesis strategies: schemas, subscriptions and events that collide often enough to matter.
+"""Hypothesis strategies for schemas, subscriptions and events.
 
-Values come from small pools, so that random events do match random subscriptions and random
-subscriptions do contain one another.
+Values come from small pools, so that random events often match random subscriptions, and random
+subscriptions often contain one another.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def keys(domain: Domain) -> st.SearchStrategy[Key]:
 
 @st.composite
 def intervals(draw: st.DrawFn, domain: Domain) -> Intervals:
-    """Any non-empty set that constraints or exact merging can make."""
+    """Draws any non-empty set that constraints or exact merging can produce."""
     ends = draw(st.lists(st.tuples(keys(domain), keys(domain)), min_size=1, max_size=3))
     openings = draw(st.sampled_from([(0, 0), (0, 0), (1, 0), (0, -1), (1, -1)]))
     spans = []

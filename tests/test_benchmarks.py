@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: the workload is what it claims, all engines agree."""
+"""Tests of the benchmarks: the workloads are as described, and all engines agree."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from benchmarks import (
+    bench_away,
     bench_matching,
     bench_merging,
     bench_soap,
@@ -28,18 +29,18 @@ SUBSCRIPTIONS, EVENTS = 300, 30
 
 
 @pytest.mark.parametrize("source", [workload, weather])
-def test_the_same_seed_gives_the_same_subscriptions(source) -> None:
+def test_seed_determines_the_subscriptions(source) -> None:
     first = source.subscriptions(200, seed=7)
     assert first == source.subscriptions(200, seed=7)
     assert first != source.subscriptions(200, seed=8)
 
 
-def test_the_same_seed_gives_the_same_events() -> None:
+def test_seed_determines_the_events() -> None:
     assert workload.events(50, seed=7) == workload.events(50, seed=7)
     assert workload.events(50, seed=7) != workload.events(50, seed=8)
 
 
-def test_an_event_matches_about_one_subscription_in_a_thousand() -> None:
+def test_event_matches_about_one_subscription_in_a_thousand() -> None:
     index = DictionaryIndex(workload.subscriptions(2_000))
     reader = EventReader(workload.SCHEMA)
     events = workload.events(500)
@@ -48,36 +49,36 @@ def test_an_event_matches_about_one_subscription_in_a_thousand() -> None:
 
 
 @pytest.mark.parametrize("family", installed(), ids=lambda family: family.module)
-def test_every_engine_that_is_installed_agrees_with_the_oracle(family: Family) -> None:
+def test_every_installed_engine_agrees_with_the_oracle(family: Family) -> None:
     subscriptions = workload.subscriptions(SUBSCRIPTIONS)
     lines = [orjson.dumps(event) for event in workload.events(EVENTS)]
-    truth = bench_matching.right_answers(subscriptions, lines, oracle_s=60)
+    truth = bench_matching.expected_answers(subscriptions, lines, oracle_s=60)
     assert any(truth)
     for engine in family.build(subscriptions).values():
         assert bench_matching.answers_of(engine, lines) == truth
 
 
-def test_engines_of_the_core_are_always_there() -> None:
+def test_engines_of_the_core_are_always_installed() -> None:
     assert {"brute_force", "dictionary_index"} <= {family.module for family in installed()}
     names = [name for family in FAMILIES for name in family.names]
     assert len(names) == len(set(names))
 
 
-def test_a_wrong_answer_stops_the_benchmark() -> None:
+def test_wrong_answer_ends_the_benchmark() -> None:
     bench_matching.check("some engine", 10, [[1], [2]], [[1]])
     with pytest.raises(AssertionError, match="some engine answers event 1"):
         bench_matching.check("some engine", 10, [[1], [2]], [[1], [2, 3]])
 
 
 @pytest.mark.parametrize("source", [workload, weather])
-def test_the_covering_order_keeps_its_merge_set_beside_the_linear_scan(source) -> None:
+def test_covering_order_has_the_merge_set_of_the_linear_scan(source) -> None:
     row = bench_merging.one_size(source.subscriptions(400), quick=True)
     assert row["subscribe"]["ratio_scan"] > 0
-    assert not row["recompute_sampled"]  # so it was compared with the oracle's
+    assert not row["recompute_sampled"]  # so the oracle's whole merge set was compared
     assert "merge set" in bench_merging.text({"repeats": 3, "rows": [{"workload": "some", **row}]})
 
 
-def test_a_subject_measured_again_leaves_the_others_in_the_raw_file(tmp_path: Path) -> None:
+def test_raw_file_keeps_other_subjects_when_one_is_measured_again(tmp_path: Path) -> None:
     facts = machine.describe()
     report.write(tmp_path, "zones", "# Zones", [1], facts, quick=False)
     report.write(tmp_path, "merging", "# Merging", [2], facts, quick=True)
@@ -94,11 +95,11 @@ def test_a_subject_measured_again_leaves_the_others_in_the_raw_file(tmp_path: Pa
     ("value", "shown"),
     [(0, "0"), (12_345, "12,300"), (123.4, "123"), (45.12, "45.1"), (0.0123, "0.0123")],
 )
-def test_a_figure_has_three_digits(value: float, shown: str) -> None:
+def test_figure_has_three_significant_digits(value: float, shown: str) -> None:
     assert report.figure(value) == shown
 
 
-def test_the_peer_under_load_delivers_all_that_it_was_notified_of() -> None:
+def test_peer_under_load_delivers_every_notification() -> None:
     async def load() -> tuple[int, int]:
         async with Federated() as federation:
             for per_call in (1, 10):
@@ -110,7 +111,14 @@ def test_the_peer_under_load_delivers_all_that_it_was_notified_of() -> None:
     assert asyncio.run(load()) == (640, 640)
 
 
-def test_latency_is_told_for_every_delivery() -> None:
+def test_latency_is_measured_for_every_delivery() -> None:
     found = asyncio.run(latency(events=20, per_second=200))
     assert found["deliveries"] == 40
     assert 0 < found["p50"] <= found["p99"] <= found["longest"]
+
+
+def test_consumer_that_was_away_gets_everything_in_the_benchmark() -> None:
+    results = bench_away.run(quick=True, on_progress=lambda _: None, events=500)
+    assert results["owed"] == 500 + 2 * 100
+    assert results["drain_seconds"] > 0.0
+    assert "500 events are published while one consumer is away" in bench_away.text(results)

@@ -1,4 +1,4 @@
-"""The errata of semantics §11 that touch matching and containment, one test each."""
+"""The errata of semantics §11 about matching and containment, with one test for each."""
 
 from qns.d2q.event_json import EventReader
 from qns.d2q.language import parse_subscription
@@ -7,25 +7,25 @@ from tests.test_worked_case import E2, S1, S2, S3, S4
 
 
 def test_accuracy_medium_satisfies_at_most_medium() -> None:
-    """5.4.2 prints that e2 matches S1 only."""
+    """The thesis says in 5.4.2 that e2 matches S1 only."""
     assert [s.matches(E2) for s in (S1, S2, S3, S4)] == [True, True, False, False]
 
 
 def test_a_restricted_subscription_does_not_contain_an_unrestricted_one() -> None:
-    """5.3.1 compares the sources only if both are given; that would lose notifications."""
+    """Thesis 5.3.1 compares sources only if both have them, which would lose notifications."""
     restricted = parse_subscription("Enterprise/Holder from INPS", AGENCIES)
     unrestricted = parse_subscription("Enterprise/Holder", AGENCIES)
     assert not restricted.contains(unrestricted)
     assert unrestricted.contains(restricted)
 
 
-def test_listing_every_organisation_is_not_the_same_as_leaving_the_sources_open() -> None:
+def test_listing_every_organisation_differs_from_omitting_the_sources() -> None:
     everyone = parse_subscription("Enterprise/Holder from INPS, INAIL, CoC", AGENCIES)
     assert not everyone.contains(parse_subscription("Enterprise/Holder", AGENCIES))
 
 
-def test_a_class_stands_for_itself_and_everything_below_it_in_both_rules() -> None:
-    """5.3.1 matches equal classes but accepts ancestors in containment; scopes settle it."""
+def test_class_includes_all_classes_below_it_in_matching_and_containment() -> None:
+    """Thesis 5.3.1 matches equal classes only, but accepts ancestors in containment."""
     gust = EventReader(WEATHER).from_fields(
         {"id": "g", "class": "Report/Wind/Gust", "source": "Met03", "data": {"Region": "Lazio"}}
     )

@@ -1,4 +1,4 @@
-"""Errors: what they show of what they were given, and that they survive pickling."""
+"""Errors show the values they were given, and survive pickling."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SPECIAL: dict[type[QnsError], QnsError] = {
     Unsatisfiable: Unsatisfiable("Report.Station", place="here"),
     LanguageError: LanguageError("expected a class", line=1, column=3, remedy="name one"),
 }
-"""Those that ask for other things than a problem, a place and a remedy."""
+"""The errors with parameters other than a problem, a place and a remedy."""
 
 EXAMPLES = [
     SPECIAL.get(kind) or kind("wrong", place="here", remedy="mend it") for kind in classes()
 ]
 
 
-def test_the_tree_of_the_docstring_is_complete() -> None:
+def test_docstring_tree_names_every_error_class() -> None:
     assert errors.__doc__
     for kind in classes():
         assert kind.__module__ != errors.__name__ or kind.__name__ in errors.__doc__
@@ -57,7 +57,7 @@ def test_every_error_survives_pickling_and_copying(error: QnsError) -> None:
         assert (again.line, again.column) == (error.line, error.column)
 
 
-def test_a_name_where_none_is_known_has_no_remedy() -> None:
+def test_unknown_name_has_no_remedy_if_no_name_is_known() -> None:
     assert str(NameNotKnown("subscription", "s1", [])) == "unknown subscription 's1'"
 
 
@@ -91,7 +91,7 @@ def test_a_deeply_nested_value_can_be_shown() -> None:
     assert show(nested) == "a value of type list"
 
 
-def test_near_misses_among_many_names_are_found_in_bounded_time() -> None:
+def test_similar_names_among_many_are_found_in_bounded_time() -> None:
     names = [f"Report/Station{number:05}.Temperature{number:05}" for number in range(50_000)]
     started = time.perf_counter()
     assert near_misses("Sped", [*names, "Report/Wind.Speed"]) == ["Report/Wind.Speed"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qns.cbr.covering import CoveringOrder, Delta
+from qns.cbr.covering import CoveringOrder
+from qns.cbr.delta import Delta
 from qns.cbr.event import Event
 from qns.cbr.index import DictionaryIndex, MatchingIndex
 from qns.cbr.subscription import Subscription
@@ -75,7 +76,7 @@ def test_the_merge_of_s2_s3_and_s4_is_s2() -> None:
     assert merge({"a": S2, "b": S3, "c": S4}).merge_set == {S2}
 
 
-def test_each_organisation_merges_its_users() -> None:
+def test_each_organisation_merges_the_subscriptions_of_its_users() -> None:
     assert merge(INPS).merge_set == {S1}
     assert merge(INAIL).merge_set == {S3}
 
@@ -107,13 +108,13 @@ def test_an_event_crosses_once_to_each_interested_organisation(
     assert sorted(users) == delivered
 
 
-def test_a_new_user_with_s2_sends_nothing() -> None:
+def test_new_user_with_s2_causes_no_message() -> None:
     order = merge(INPS)
     assert order.subscribe("U14", S2) == Delta()
     assert order.merge_set == {S1}
 
 
-def test_when_the_user_of_s1_leaves_each_producer_hears_of_s2_once() -> None:
+def test_each_producer_gets_s2_once_when_the_user_of_s1_leaves() -> None:
     order = merge(INPS)
     views = {
         producer: ProducerView(producer, AGENCIES_MAPPING.hosted_by(producer), order.merge_set)

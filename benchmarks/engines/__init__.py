@@ -1,6 +1,6 @@
-"""The engines of the matching benchmark: JSON lines in, ids of the matching subscriptions out.
+"""The engines of the matching benchmark, which find the matching subscriptions of JSON lines.
 
-One file for each family; a family whose library is not installed is left out.
+There is one file for each family. A family whose library is not installed is left out.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from qns.cbr.subscription import Subscription
 from qns.d2q.event_json import EventReader
 
 Subscriptions = dict[int, Subscription]
-"""By id; the ids are 0, 1, 2, … without a gap."""
+"""Id -> subscription; the ids are 0, 1, 2, … without a gap."""
 
 
 class Engine:
-    """One way to match. `match` is what the clock sees; the rest is done before and after it."""
+    """One way to match. Only `match` is measured."""
 
     batch = 1  # lines at a time
 
     def prepare(self, lines: Sequence[bytes]) -> list[Any]:
-        """The pieces of work, one for each call of `match`."""
+        """Returns the pieces of work, one for each call of `match`."""
         return in_batches(lines, self.batch)
 
     def match(self, work: Any) -> Any:
         raise NotImplementedError
 
     def ids(self, work: Any, answer: Any) -> list[list[int]]:
-        """The answer to one piece of work as ids for each of its lines, in any order."""
+        """Returns the answer to one piece of work as ids for each of its lines, in any order."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""The oracle: every subscription is asked."""
+"""The oracle: it compares the event with every subscription."""
 
 from __future__ import annotations
 

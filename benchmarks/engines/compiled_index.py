@@ -1,4 +1,4 @@
-"""The compiled index in four ways: one line, batches, without the ids, and the bare loop."""
+"""The compiled index with single lines, with batches, without ids, and with encoded events."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class HandlesOnly(InBatches):
 
 
 class Batch(list[Event]):
-    """Events sorted by class and encoded, and where each of them was before."""
+    """Events sorted by class and encoded, with their original order."""
 
     def __init__(self, events: Sequence[Event], index: Index) -> None:
         self.order = sorted(range(len(events)), key=lambda nth: events[nth].data_class)
@@ -72,7 +72,7 @@ class Batch(list[Event]):
 
 
 class Encoded(InBatches):
-    """Batches that were read, sorted by class and encoded before the clock starts."""
+    """Matches batches that were read, sorted by class and encoded before the measurement."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index)

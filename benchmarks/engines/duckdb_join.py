@@ -12,7 +12,7 @@ from benchmarks.engines.wide import ATTRIBUTES, BATCH, Wide, in_lists
 
 _HOLDS = " AND ".join(f"e.v{n} BETWEEN s.lo{n} AND s.hi{n}" for n in range(len(ATTRIBUTES)))
 QUERY = f"""
-    SELECT e.event, s.id FROM events e JOIN subscriptions s ON s.door = e.door
+    SELECT e.event, s.id FROM events e JOIN subscriptions s ON s.join_key = e.join_key
     WHERE (s.need & e.lacks) = 0 AND (s.sources & e.source) <> 0 AND {_HOLDS}
 """
 

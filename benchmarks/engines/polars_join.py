@@ -26,13 +26,13 @@ class PolarsEngine(Engine):
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._wide = Wide(subscriptions)
         self._table = pl.DataFrame(self._wide.columns)
-        self._doors = self._table.select("door", "need", "sources").with_row_index("row")
+        self._keys = self._table.select("join_key", "need", "sources").with_row_index("row")
         del self._wide.columns
 
     def match(self, work: Sequence[bytes]) -> Any:
         events = pl.DataFrame(self._wide.events(work))
-        entering = events.select("door", "lacks", "source").with_row_index("entry")
-        joined = self._doors.lazy().join(entering.lazy(), on="door").filter(_POSSIBLE)
+        entering = events.select("join_key", "lacks", "source").with_row_index("entry")
+        joined = self._keys.lazy().join(entering.lazy(), on="join_key").filter(_POSSIBLE)
         left = joined.select("row", "entry").collect()
         for nth in range(len(ATTRIBUTES)):
             value = events[f"v{nth}"].gather(left["entry"])

@@ -1,4 +1,4 @@
-"""An R-tree per class over the numeric properties; what it finds is asked one by one.
+"""An R-tree per class over the numeric properties; each subscription that it finds is checked.
 
 The box of a subscription spans its ranges, the whole axis where it has none. Quality values stay
 out of the tree: an event carries one to four of 24, and a tree of 27 axes finds nothing.

@@ -1,4 +1,4 @@
-"""rule-engine: every subscription is a rule, and an event asks the rules of its class.
+"""rule-engine: every subscription is a rule; an event is checked against the rules of its class.
 
 The rules read the parsed JSON as it is; nothing is validated.
 """

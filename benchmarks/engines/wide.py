@@ -1,8 +1,8 @@
 """Subscriptions and events as tables, for the engines that join them.
 
 A subscription is one wide row: bounds for each attribute (the widest where it asks for nothing), a
-mask of the attributes it needs, one of its sources, and a **door**: its class with the rarest
-string that it asks for. An event has up to four rows, one for each door that it can enter by, so
+mask of the attributes it needs, one of its sources, and a **join key**: its class with the
+rarest string that it asks for. An event has up to four rows, one for each join key that it fits, so
 that an equality join finds the candidates and only those are compared. Strings are codes.
 """
 
@@ -24,7 +24,7 @@ BATCH = 1024  # larger than ours: a join has a fixed cost
 
 TEXTS = [*CATEGORICAL, "Code"]  # few values first, so the last is the rarest
 ATTRIBUTES = [*TEXTS, *NUMERIC, *(f"{each}.{d}" for each in PROPERTIES for d in DIMENSIONS)]
-EVENT_COLUMNS = ["event", "door", "lacks", "source", *(f"v{n}" for n in range(len(ATTRIBUTES)))]
+EVENT_COLUMNS = ["event", "join_key", "lacks", "source", *(f"v{n}" for n in range(len(ATTRIBUTES)))]
 
 _PLACE = {name: nth for nth, name in enumerate(ATTRIBUTES)}
 _CLASS = {path: nth for nth, path in enumerate(CLASSES)}
@@ -45,13 +45,13 @@ class Wide:
 
     def _table(self, subscriptions: Subscriptions) -> Columns:
         size = len(subscriptions)
-        door, need = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        join_key, need = np.zeros(size, np.int64), np.zeros(size, np.int64)
         sources = np.full(size, -1, np.int64)
         lo = np.full((len(ATTRIBUTES), size), _LOWEST)
         hi = np.full((len(ATTRIBUTES), size), _HIGHEST)
         for row, subscription in enumerate(subscriptions.values()):
             cut = len(subscription.data_class) + 1
-            entrance, mask = (0, 0), 0
+            rarest, mask = (0, 0), 0
             for name, values in subscription.constraints.items():
                 place = _PLACE[name[cut:]]
                 mask |= 1 << place
@@ -60,15 +60,15 @@ class Wide:
                     (text,) = values.listed
                     code = self._codes[place].setdefault(text, len(self._codes[place]))
                     lo[place, row] = hi[place, row] = code
-                    entrance = max(entrance, (place + 1, code))
+                    rarest = max(rarest, (place + 1, code))
                 else:
                     spans = (values.new if isinstance(values, Region) else values).spans
                     lo[place, row], hi[place, row] = spans[0]
-            door[row] = _door(_CLASS[subscription.data_class], *entrance)
+            join_key[row] = _join_key(_CLASS[subscription.data_class], *rarest)
             need[row] = mask
             if subscription.sources is not None:
                 sources[row] = sum(_SOURCE[each] for each in subscription.sources)
-        columns = {"id": np.fromiter(subscriptions, np.int64, size), "door": door}
+        columns = {"id": np.fromiter(subscriptions, np.int64, size), "join_key": join_key}
         columns |= {"need": need, "sources": sources}
         for nth in range(len(ATTRIBUTES)):
             columns |= {f"lo{nth}": lo[nth], f"hi{nth}": hi[nth]}
@@ -79,22 +79,22 @@ class Wide:
         for number, line in enumerate(lines):
             event = self._read(line)
             data_class, cut = _CLASS[event.data_class], len(event.data_class) + 1
-            doors, has, values = [_door(data_class, 0, 0)], 0, [_ABSENT] * len(ATTRIBUTES)
+            keys, has, values = [_join_key(data_class, 0, 0)], 0, [_ABSENT] * len(ATTRIBUTES)
             for name, key in event.values.items():
                 place = _PLACE[name[cut:]]
                 has |= 1 << place
                 if isinstance(key, str):
                     key = self._codes[place].get(key, -1)
                     if key >= 0:
-                        doors.append(_door(data_class, place + 1, key))
+                        keys.append(_join_key(data_class, place + 1, key))
                 values[place] = key
             source = _SOURCE.get(event.source, 0)
-            rows += [(number, door, ~has, source, *values) for door in doors]
+            rows += [(number, join_key, ~has, source, *values) for join_key in keys]
         table = np.array(rows, np.int64).T
         return dict(zip(EVENT_COLUMNS, np.ascontiguousarray(table), strict=True))
 
 
-def _door(data_class: int, text: int, code: int) -> int:
+def _join_key(data_class: int, text: int, code: int) -> int:
     return (data_class * (len(TEXTS) + 1) + text) << 32 | code
 
 

@@ -1,4 +1,4 @@
-"""A Quality Factory: measures the holders in a CSV file and publishes every change of quality.
+"""A Quality Factory: measures the quality of a CSV file of holders and publishes the changes.
 
 python factory.py holders.csv CoC http://127.0.0.1:8703/
 """
@@ -10,11 +10,11 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from qns.client import Client
+from qns import Client
 
 FISCAL_CODE = re.compile(r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]")
 table, organisation, peer = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-memory = table.with_suffix(".quality.json")  # what was published last, for each record
+memory = table.with_suffix(".quality.json")  # the last published quality of each record
 known = json.loads(memory.read_text()) if memory.exists() else {}
 
 with Client(peer, "factory") as client, table.open(newline="") as rows:
@@ -29,6 +29,6 @@ with Client(peer, "factory") as client, table.open(newline="") as rows:
         event |= {"data": row, "quality": changed, "previous": before}
         digest = sha256(json.dumps(event).encode()).hexdigest()[:8]
         published = client.publish(event | {"id": f"{row['Code']}-{version + 1}-{digest}"})
-        known[row["Code"]] = version + 1, quality  # killed before this: the same id, no harm
+        known[row["Code"]] = version + 1, quality  # a crash before this line is safe: same id
         memory.write_text(json.dumps(known))
         print(published.id, changed)

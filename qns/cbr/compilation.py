@@ -1,4 +1,4 @@
-"""Compilation: functions over plain numbers and arrays, compiled by numba where it is installed."""
+"""Compilation: compiles functions over plain numbers and arrays, if numba is installed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def compiled(function: _Function) -> _Function:
-    """The function, compiled at its first call and kept on disk; as it is without numba."""
+    """Compiles the function at its first call and caches it on disk. Does nothing without numba."""
     return _compile(function, inline="never")
 
 
 def inlined(function: _Function) -> _Function:
-    """The same, for a function that becomes part of its callers."""
+    """Variant of `compiled` for a function whose code is copied into its callers."""
     return _compile(function, inline="always")
 
 
@@ -32,6 +32,6 @@ def _compile(function: _Function, inline: str) -> _Function:
         return function
     try:
         result: _Function = njit(cache=True, nogil=True, inline=inline)(function)
-    except RuntimeError:  # nowhere to keep it: the code is read-only and there is no home
+    except RuntimeError:  # no cache folder: the code is read-only and there is no home
         result = njit(nogil=True, inline=inline)(function)
     return result

@@ -1,9 +1,8 @@
-"""Cover search: which elements of an antichain contain a subscription, and which it contains.
+"""Cover search: finds the elements of an antichain that contain, or are in, a subscription.
 
-Two subscriptions can be in containment only if the attributes of the larger are among those of
-the smaller, and where the larger asks for one value the smaller asks for the same. So elements
-are filed by scope, by attributes and by the values they pin; only those that share a drawer are
-compared.
+One subscription can contain another only if its attributes are among those of the other and each
+value that it pins is pinned by the other as well. So elements are filed by scope, by attributes and
+by pinned values, and only candidates with fitting ones are compared.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from qns.cbr.subscription import Subscription, ValueSet
 
 Pins = tuple[tuple[str, Key], ...]
 _K = TypeVar("_K")
-_Drawer = dict[Subscription, None]  # a set that keeps its order
+_Drawer = dict[Subscription, None]  # a set that keeps insertion order
 
 
 class CoverSearch:
@@ -59,7 +58,7 @@ class CoverSearch:
             _take_out(self._by_attribute, attribute, subscription)
 
     def any_cover(self, subscription: Subscription) -> Subscription | None:
-        """An element that contains the subscription, if there is one."""
+        """Returns an element that contains the subscription, or None."""
         pins = dict(pins_of(subscription))
         for scope, shapes in self._scopes.items():
             if subscription.scope <= scope:
@@ -69,7 +68,7 @@ class CoverSearch:
         return None
 
     def all_covered(self, subscription: Subscription) -> list[Subscription]:
-        """The elements that the subscription contains."""
+        """Returns the elements that the subscription contains."""
         return [
             each for each in self._possibly_covered(subscription) if subscription.contains(each)
         ]
@@ -128,7 +127,7 @@ class _Shapes:
 
 
 def pins_of(subscription: Subscription) -> Pins:
-    """The attributes that the subscription pins to one value, in order of their names."""
+    """Returns the attributes that the subscription pins to one value, in order of their names."""
     return tuple(
         (name, key)
         for name, values in subscription.constraints.items()

@@ -1,60 +1,36 @@
 """Covering order: the merge set of a changing collection of subscriptions (semantics §6).
 
 Subscriptions form a forest in which every parent contains its children; the roots are the merge
-set M. A newcomer that a root contains becomes its child and M stays as it is; otherwise it becomes
-a root and takes the roots that it contains below itself. When a root leaves, each of its children
-looks for another root; those that find none come back into M.
+set M. A new subscription that a root contains becomes its child, and M does not change. Otherwise
+it becomes a root, and the roots that it contains become its children. When a root leaves, each of
+its children is placed again: under another root that contains it, or else as a root in M.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from qns.cbr.cover_search import CoverSearch
+from qns.cbr.delta import NO_CHANGE, Delta
 from qns.cbr.subscription import Subscription
 from qns.errors import DuplicateId, NameNotKnown
 
 Id = TypeVar("Id", bound=object)
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """What changed in a set of subscriptions; empty when nothing did."""
-
-    added: frozenset[Subscription] = frozenset()
-    removed: frozenset[Subscription] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed)
-
-    def then(self, later: Delta) -> Delta:
-        """Both changes as one; what came and went again cancels out."""
-        return Delta(
-            (self.added - later.removed) | (later.added - self.removed),
-            (self.removed - later.added) | (later.removed - self.added),
-        )
-
-    def apply(self, subscriptions: Iterable[Subscription]) -> set[Subscription]:
-        """The set after the change; the deltas of an order replay to its merge set."""
-        return (set(subscriptions) - self.removed) | self.added
-
-
-NO_CHANGE = Delta()
-
-
 @dataclass(slots=True, eq=False)
 class _Node(Generic[Id]):
     subscription: Subscription
-    # Dictionaries as sets that keep their order, so that the same history gives the same forest.
+    # Dictionaries serve as sets with a fixed order, so that the same history gives the same forest.
     ids: dict[Id, None] = field(default_factory=dict)
     parent: _Node[Id] | None = None
     children: dict[_Node[Id], None] = field(default_factory=dict)
 
 
 class CoveringOrder(Generic[Id]):
-    """Subscriptions by id, and their merge set, kept up to date."""
+    """Holds subscriptions by id and keeps their merge set up to date."""
 
     def __init__(self) -> None:
         self._nodes: dict[Subscription, _Node[Id]] = {}
@@ -76,12 +52,12 @@ class CoveringOrder(Generic[Id]):
         return frozenset(self._roots)
 
     def covers(self) -> Iterator[tuple[Subscription, list[Id], list[Id]]]:
-        """Each element of M, the ids that ask for just it, and the ids that it covers."""
+        """Yields each element of M, the ids with exactly this subscription, and the covered ids."""
         for root in self._roots:
             node = self._nodes[root]
             yield root, list(node.ids), [id for other in _below(node) for id in other.ids]
 
-    def subscribe(self, id: Id, subscription: Subscription) -> Delta:
+    def subscribe(self, id: Id, subscription: Subscription) -> Delta[Subscription]:
         if id in self._by_id:
             raise DuplicateId(f"subscription {id} exists already", remedy="choose another id")
         node = self._nodes.get(subscription)
@@ -93,7 +69,7 @@ class CoveringOrder(Generic[Id]):
         self._by_id[id] = node
         return delta
 
-    def unsubscribe(self, id: Id) -> Delta:
+    def unsubscribe(self, id: Id) -> Delta[Subscription]:
         node = self._node(id)
         del self._by_id[id]
         del node.ids[id]
@@ -102,19 +78,19 @@ class CoveringOrder(Generic[Id]):
         del self._nodes[node.subscription]
         if node.parent is not None:
             del node.parent.children[node]
-            for child in node.children:  # a parent contains its grandchildren too
+            for child in node.children:  # a parent also contains its grandchildren
                 child.parent = node.parent
             node.parent.children |= node.children
             return NO_CHANGE
         self._roots.remove(node.subscription)
         delta = Delta(removed=frozenset((node.subscription,)))
-        # Few constraints first: those are the likeliest covers of the others.
+        # Those with few constraints come first: they are the likeliest covers of the others.
         for child in sorted(node.children, key=lambda each: len(each.subscription.constraints)):
             child.parent = None
             delta = delta.then(self._place(child))
         return delta
 
-    def _place(self, node: _Node[Id]) -> Delta:
+    def _place(self, node: _Node[Id]) -> Delta[Subscription]:
         """Puts a node without parent under a root that contains it, or among the roots."""
         subscription = node.subscription
         cover = self._roots.any_cover(subscription)

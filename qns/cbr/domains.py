@@ -1,10 +1,9 @@
-"""Domains: what values an attribute can take, each value as one **key**.
+"""Domains: the values that an attribute can take. Each value is represented by one **key**.
 
-A key is a string for strings and a whole number for everything else, chosen so that keys are
-ordered as the values are and neighbouring keys are neighbouring values. So every ordered domain
-is a range of integers, `> 3` is `>= 4` for all of them, every interval is closed, and one
-implementation of sets (`intervals.py`) decides containment exactly over each type's domain
-(semantics §1, §5).
+A key is a string for strings and a whole number for everything else. Keys are ordered as the values
+are, and neighbouring keys are neighbouring values. So every ordered domain is a range of integers,
+`> 3` is `>= 4` in each of them, every interval is closed, and one implementation of sets
+(`intervals.py`) decides containment exactly in each domain (semantics §1, §5).
 
     integer    the number itself, within ±2^53
     decimal    its place among all numbers of at most 15 significant digits
@@ -35,7 +34,7 @@ QUALITY_ONE: Final = 10**15
 _INTEGER_BOUND = 2**53
 _COEFFICIENT_FIRST = 10**14  # smallest coefficient of 15 digits
 _PER_EXPONENT = 9 * 10**14  # how many coefficients of 15 digits there are
-_EXPONENT_BOUND = 290  # of the leading digit; keeps every such decimal a normal double
+_EXPONENT_BOUND = 290  # of the leading digit's exponent; every such decimal is a normal double
 _SMALLEST, _TOO_LARGE = 1e-290, 1e291
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -59,12 +58,12 @@ class Domain:
         return f"<{self.name}>"
 
 
-@lru_cache(maxsize=1 << 16)  # measured values repeat, and this is the dearest key to make
+@lru_cache(maxsize=1 << 16)  # measured values repeat, and this key is the slowest to compute
 def decimal_key(value: float) -> int:
-    """The place of a double among the numbers of at most 15 significant digits.
+    """Returns the place of a double among the numbers of at most 15 significant digits.
 
-    Raises ValueError for a double that is not one of them; every one of them is exactly one
-    double, so the way back loses nothing.
+    Raises ValueError for any other double. Each such number is exactly one double, so the inverse
+    loses nothing.
     """
     if value == 0:
         return 0
@@ -81,7 +80,7 @@ def decimal_key(value: float) -> int:
 
 
 def decimal_value(key: int) -> float:
-    """The double at this place: the inverse of `decimal_key`."""
+    """Returns the double at this place. It is the inverse of `decimal_key`."""
     if key == 0:
         return 0.0
     exponent, offset = divmod(abs(key) - 1, _PER_EXPONENT)
@@ -117,7 +116,7 @@ def _decimal_key(value: object) -> int:
         try:
             return decimal_key(value)
         except ValueError:
-            pass  # the long way says what is wrong
+            pass  # the checks below find out what is wrong
     number = _number(value, "a decimal")
     if value and not _SMALLEST <= abs(number) < _TOO_LARGE:
         raise ValueRefused(
@@ -201,7 +200,7 @@ def _wrong_type(value: object, wanted: str) -> ValueRefused:
 
 
 def _unsendable(text: str) -> str:
-    """The first character that XML 1.0 cannot carry, or nothing."""
+    """Returns the first character that XML 1.0 cannot carry, or an empty string."""
     for character in text:
         point = ord(character)
         if point < 0x20:

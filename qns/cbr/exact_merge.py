@@ -1,8 +1,8 @@
-"""Exact merging: fewer elements than containment alone leaves, and never an approximate one.
+"""Exact merging: reduces a merge set further than containment does, without approximation.
 
-Two elements of a merge set that are equal but for one attribute, or but for their sources, become
-one, if the union is a value set (semantics §6). The originals are kept: when one of them leaves,
-the elements that it shared attributes with are merged anew, so that leaving undoes a merger.
+Two elements that differ only in one attribute, or only in their sources, become one if the union is
+a value set (semantics §6). The original elements are kept: when one of them leaves, the elements
+with the same scope and attributes are merged again without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from qns.cbr.covering import NO_CHANGE, CoveringOrder, Delta
+from qns.cbr.covering import CoveringOrder
+from qns.cbr.delta import NO_CHANGE, Delta
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
 from qns.cbr.strings import Strings
@@ -20,15 +21,15 @@ from qns.cbr.subscription import Subscription, ValueSet
 MAX_TERMS: Final = 1_000
 MAX_SOURCES: Final = 1_000
 MAX_CHARACTERS: Final = 20_000
-"""An element is not grown past any of these: it has to be written down and read again."""
+"""Limits of a merged element, so that it can be written and read again."""
 
-_NEIGHBOURS = 32  # with how many others a set is tried, where a union may fail
+_NEIGHBOURS = 32  # how many others are tried with a set if a union may fail
 
 _Family = tuple[frozenset[str], tuple[str, ...]]  # only elements of one family can be merged
 
 
 class ExactMerge:
-    """The exactly merged set, fed with the changes of a merge set."""
+    """Holds the exactly merged set, and updates it with the changes of a merge set."""
 
     def __init__(self, merge_set: Iterable[Subscription] = ()) -> None:
         self._families: dict[_Family, set[Subscription]] = {}
@@ -41,7 +42,7 @@ class ExactMerge:
     def subscriptions(self) -> frozenset[Subscription]:
         return self._order.merge_set
 
-    def update(self, change: Delta) -> Delta:
+    def update(self, change: Delta[Subscription]) -> Delta[Subscription]:
         touched = set()
         for element in change.removed:
             self._families[_family(element)].discard(element)
@@ -69,7 +70,7 @@ class ExactMerge:
 
 
 def merge_exactly(family: Iterable[Subscription]) -> set[Subscription]:
-    """Elements of the same scope and attributes, merged along each attribute until none can be."""
+    """Merges elements of the same scope and attributes until no two can be merged."""
     elements = set(family)
     attributes = next((tuple(each.constraints) for each in elements), ())
     while True:
@@ -98,7 +99,7 @@ def _merged_along(elements: set[Subscription], attribute: str) -> Iterator[Subsc
 def _merged_sources(elements: set[Subscription]) -> Iterator[Subscription]:
     for group in _alike(elements, lambda each: tuple(each.constraints.values())):
         given = [each.sources for each in group if each.sources is not None]
-        # A union along an attribute may be open to all sources and cover the others.
+        # A union along an attribute may accept all sources and so cover the others.
         sources = frozenset[str]().union(*given) if len(given) == len(group) else None
         together = replace(group[0], sources=sources, text="")
         if len(group) > 1 and _fits(together):
@@ -108,7 +109,7 @@ def _merged_sources(elements: set[Subscription]) -> Iterator[Subscription]:
 
 
 def _unions(values: list[ValueSet], fits: Callable[[ValueSet], bool]) -> Iterator[ValueSet]:
-    """Fewer value sets with the same union, each of which fits."""
+    """Yields value sets with the same union, fewer if possible. Each merged one fits."""
     intervals = [each for each in values if isinstance(each, Intervals)]
     thresholds = [each.new for each in values if isinstance(each, Region) and not each.previous]
     lists = [each for each in values if isinstance(each, Strings) and each.listed is not None]
@@ -141,7 +142,7 @@ def _joined(
     join: Callable[[list[_Part]], ValueSet],
     fits: Callable[[ValueSet], bool],
 ) -> list[ValueSet]:
-    """The union of all parts if it fits, otherwise the unions of either half."""
+    """Returns the union of all parts if it fits, otherwise the unions of both halves."""
     if not parts:
         return []
     union = join(parts)
@@ -182,7 +183,7 @@ def _alike(
     elements: set[Subscription], kind: Callable[[Subscription], Hashable]
 ) -> Iterable[list[Subscription]]:
     groups: dict[Hashable, list[Subscription]] = {}
-    # Those of one family may be worded in two ways: `only X` and `X` where X has nothing below.
+    # A family can have two wordings: `only X`, and `X` where X has no class below.
     for element in sorted(elements, key=lambda each: (each.data_class, each.only)):
         groups.setdefault(kind(element), []).append(element)
     return groups.values()
@@ -199,7 +200,7 @@ def _all_but(element: Subscription, attribute: str) -> Hashable:
 
 
 def _stable_text(values: ValueSet) -> tuple[int, str]:
-    """An order of value sets that is the same in every run."""
+    """Returns a sort key that is the same in every run."""
     if isinstance(values, Strings):
         listed = None if values.listed is None else sorted(values.listed)
         patterns = (values.prefix, values.suffix, sorted(values.fragments))

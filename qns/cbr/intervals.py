@@ -1,7 +1,7 @@
-"""Intervals: a set of integer keys, as disjoint closed intervals in rising order.
+"""Intervals: a set of integer keys, as disjoint closed intervals in ascending order.
 
-The value set of every ordered attribute. Intervals that touch are joined, so that equal sets are
-equal objects.
+It is the value set of every ordered attribute. Adjacent intervals are joined, so that equal sets
+are equal objects.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """A set of integers: `spans` are disjoint, do not touch, and rise."""
+    """A set of integers. `spans` are disjoint, not adjacent, and ascending."""
 
     spans: tuple[Interval, ...]
 
     @classmethod
     def of(cls, spans: Iterable[Interval]) -> Intervals:
-        """The union of any closed intervals; those with lo > hi are empty."""
+        """Returns the union of any closed intervals. An interval with lo > hi is empty."""
         joined: list[Interval] = []
         for lo, hi in sorted(span for span in spans if span[0] <= span[1]):
             if joined and lo <= joined[-1][1] + 1:
@@ -43,7 +43,7 @@ class Intervals:
 
     @property
     def terms(self) -> int:
-        """How many intervals it takes to write this set down."""
+        """The number of intervals that are needed to write this set."""
         return len(self.spans)
 
     @property
@@ -55,7 +55,7 @@ class Intervals:
         return self.spans[-1][1]
 
     def holds(self, key: object) -> bool:
-        """Whether an event's key lies in the set."""
+        """True if an event's key lies in the set."""
         if not isinstance(key, int):
             return False
         spans = self.spans
@@ -65,7 +65,7 @@ class Intervals:
         return place >= 0 and key <= spans[place][1]
 
     def contains(self, other: object) -> bool:
-        """Whether every key of `other` is ours."""
+        """True if every key of `other` is in this set."""
         if not isinstance(other, Intervals):
             return False
         mine = self.spans
@@ -97,7 +97,7 @@ class Intervals:
         return Intervals.of(self.spans + other.spans)
 
     def outside(self, other: Intervals) -> int | None:
-        """A key of ours that `other` lacks: the witness that `other` does not contain us."""
+        """Returns a key that is in this set and not in `other`, or None."""
         for lo, hi in self.spans:
             key = lo
             while key <= hi:

@@ -1,6 +1,6 @@
 """Rectangle: a closed, axis-aligned box in the n-dimensional content space (thesis 4.1.1).
 
-The geometrical zone of one subscription. Boundaries belong to it, and a side may have length 0.
+It is the geometrical zone of one subscription. It is closed, and a side may have length 0.
 Coordinates are doubles within ±2^53, where every whole number is exact.
 """
 
@@ -48,18 +48,18 @@ class Rectangle:
         return len(self.lo)
 
     def holds(self, point: Point) -> bool:
-        """Whether the point lies inside or on the boundary."""
+        """True if the point lies inside or on the boundary."""
         for low, value, high in zip(self.lo, point, self.hi, strict=True):
             if not low <= value <= high:
                 return False
         return True
 
     def contains(self, other: Rectangle) -> bool:
-        """Whether every point of `other` is ours."""
+        """True if every point of `other` is in this rectangle."""
         return self.holds(other.lo) and self.holds(other.hi)
 
     def meets(self, other: Rectangle) -> bool:
-        """Whether some point is in both; a shared corner is enough."""
+        """True if some point is in both. A shared corner is enough."""
         for low, high, their_low, their_high in zip(
             self.lo, self.hi, other.lo, other.hi, strict=True
         ):
@@ -69,7 +69,7 @@ class Rectangle:
 
 
 def point_of(coordinates: Iterable[float], *, place: str = "point") -> Point:
-    """The coordinates as doubles, each exactly the number given; otherwise refused."""
+    """Returns the coordinates as doubles. Raises ValueRefused if one is not exactly a double."""
     try:
         given = tuple(coordinates)
     except TypeError:
@@ -90,7 +90,7 @@ def _coordinate(value: object, place: str) -> float:
         double = float(value)
     except OverflowError:
         double = math.inf
-    if not -COORDINATE_BOUND <= double <= COORDINATE_BOUND:  # NaN fails both
+    if not -COORDINATE_BOUND <= double <= COORDINATE_BOUND:  # NaN fails both comparisons
         raise ValueRefused(
             f"{shorten(repr(value))} is outside ±2^53",
             place=place,

@@ -1,9 +1,9 @@
 """Region: the value set of a quality dimension, over pairs (previous value, new value).
 
 A plain threshold bounds the new value only; a transition (`falls below`, `rises above`,
-`changes by`) also needs a previous value. Kept in normal form: both projections are tight and
-`change` is the smallest difference that occurs, or 0 when it excludes nothing. So equal regions
-are equal objects, and containment is decided exactly (semantics §3, §5).
+`changes by`) also needs a previous value. Regions are kept in normal form: both projections are
+tight, and `change` is the smallest difference that occurs, or 0 if it excludes nothing. So equal
+regions are equal objects, and containment is decided exactly (semantics §3, §5).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING = Intervals(())
 class Region:
     """All (previous, new) with `new` in `new`, `previous` in `previous`, |new − previous| ≥ change.
 
-    `previous` None: the previous value is free and may be absent.
+    If `previous` is None, the previous value can be anything and may be absent.
     """
 
     new: Intervals
@@ -30,7 +30,7 @@ class Region:
 
     @classmethod
     def of(cls, new: Intervals, previous: Intervals | None = None, change: int = 0) -> Region:
-        """The region in normal form."""
+        """Makes a region from value sets and the least change, in normal form."""
         if previous is None:
             return cls(new)
         if new.is_empty or previous.is_empty:
@@ -105,7 +105,7 @@ class Region:
         return Region.of(self.new.intersect(other.new), previous, max(self.change, other.change))
 
     def union(self, other: Region) -> Region | None:
-        """The union if it is itself such a region and easily seen to be, else None."""
+        """Returns the union if it is found to be such a region, else None."""
         if self.contains(other):
             return self
         if other.contains(self):
@@ -119,11 +119,11 @@ class Region:
         return None
 
     def outside(self, other: Region) -> tuple[int, int | None] | None:
-        """A (new, previous) of ours that `other` lacks: the witness of non-containment."""
+        """Returns a pair (new, previous) that is in this region and not in `other`, or None."""
         return next((pair for pair in self._corners(other) if not other.holds(*pair)), None)
 
     def _corners(self, other: Region) -> list[tuple[int, int | None]]:
-        """Pairs of ours, among them one outside `other` if there is any."""
+        """Returns pairs of this region. One of them is outside `other` if any pair is."""
         news = [self.new.lowest, self.new.highest]
         if (missing := self.new.outside(other.new)) is not None:
             news.insert(0, missing)
@@ -148,7 +148,7 @@ def _between(lo: int, hi: int) -> Intervals:
 
 
 def _at_distance(these: Intervals, those: Intervals, distance: int) -> Intervals:
-    """The keys of `these` that lie at least `distance` from some key of `those`."""
+    """Returns the keys of `these` that lie at least `distance` from some key of `those`."""
     return these.intersect(
         Intervals.of(
             [(QUALITY.lo, those.highest - distance), (those.lowest + distance, QUALITY.hi)]
@@ -163,7 +163,7 @@ def _smallest_distance(these: Intervals, those: Intervals, at_least: int) -> int
 
 
 def _closest_pair(these: Intervals, those: Intervals, at_least: int) -> tuple[int, int] | None:
-    """The pair (this, that) with the smallest difference that is not below `at_least`."""
+    """Returns the pair (this, that) with the smallest difference that is not below `at_least`."""
     above = _closest_above(these, those, at_least)
     below = _closest_above(those, these, at_least)
     if below is None:
@@ -174,10 +174,10 @@ def _closest_pair(these: Intervals, those: Intervals, at_least: int) -> tuple[in
 
 
 def _closest_above(upper: Intervals, lower: Intervals, at_least: int) -> tuple[int, int] | None:
-    """The closest (u, l) with u in `upper`, l in `lower` and u − l not below `at_least`.
+    """Returns the closest (u, l) with u in `upper`, l in `lower` and u − l not below `at_least`.
 
-    For each interval of `lower` only the first of `upper` that reaches far enough can be best,
-    and both rise together: one pass.
+    For each interval of `lower` only the first of `upper` that reaches far enough can be best.
+    Both are ascending, so one pass is enough.
     """
     best: tuple[int, int] | None = None
     nth = 0

@@ -1,22 +1,26 @@
-"""Strings: a set of strings, either listed or described by patterns.
+"""Strings: a set of strings that is either listed or described by patterns.
 
 A listed set is finite. A described set holds every string with a prefix, a suffix and some
-fragments, except a few strings; it is always infinite. Both are kept in one normal form, so that
+fragments, except a few strings; it is always infinite. Both are kept in normal form, so that
 equal sets are equal objects and containment is decided exactly (semantics §5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 _NOTHING: frozenset[str] = frozenset()
-_APART = "\uffff"  # no string value has it: XML cannot carry it
+_APART = "\uffff"  # it is in no string value, because XML cannot carry it
+
+_FEW = 64
+"""As many pieces of one length are searched for one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """Listed: `listed` is the set. Described: `listed` is None and the other four rule."""
+    """Either `listed` is the set, or it is None and the other four fields describe the set."""
 
     listed: frozenset[str] | None = None
     prefix: str = ""
@@ -36,10 +40,8 @@ class Strings:
         fragments: Iterable[str] = (),
         excluded: Iterable[str] = (),
     ) -> Strings:
-        """Every string with these patterns but for the excluded ones, in normal form."""
-        pieces = frozenset(fragments)
-        whole = _APART.join((prefix, suffix, *pieces))
-        needed = frozenset(piece for piece in pieces if whole.count(piece) == 1)  # only as itself
+        """Returns the set of all strings with these patterns, except the excluded ones."""
+        needed = _in_no_other(frozenset(fragments), _APART.join((prefix, suffix)))
         patterns = cls(None, prefix, suffix, needed)
         return cls(
             None, prefix, suffix, needed, frozenset(x for x in excluded if patterns.holds(x))
@@ -59,7 +61,7 @@ class Strings:
 
     @property
     def characters(self) -> int:
-        """The characters of all strings that it takes to write this set down."""
+        """The number of characters of all strings that are needed to write this set."""
         if self.listed is not None:
             return sum(map(len, self.listed))
         pieces = (*self.fragments, *self.excluded)
@@ -82,11 +84,11 @@ class Strings:
         )
 
     def contains(self, other: object) -> bool:
-        """Whether every string of `other` is ours.
+        """True if every string of `other` is in this set.
 
-        Between two described sets: a string made of the other's prefix, fragments and suffix,
-        kept apart by characters that occur nowhere else, is in `other`; so a pattern of ours is
-        implied only if one of these pieces implies it.
+        If both sets are described, take the string of the other's prefix, fragments and suffix,
+        separated by characters that occur nowhere else. It is in `other`, so a pattern of this set
+        is implied only if one of these pieces implies it.
         """
         if not isinstance(other, Strings):
             return False
@@ -94,11 +96,11 @@ class Strings:
             return all(self.holds(value) for value in other.listed)
         if self.listed is not None:
             return False
-        pieces = (other.prefix, other.suffix, *other.fragments)
+        whole = _APART.join((other.prefix, other.suffix, *other.fragments))
         return (
             other.prefix.startswith(self.prefix)
             and other.suffix.endswith(self.suffix)
-            and all(any(piece in whole for whole in pieces) for piece in self.fragments)
+            and all(piece in whole for piece in self.fragments)
             and not any(other.holds(value) for value in self.excluded)
         )
 
@@ -121,7 +123,7 @@ class Strings:
         )
 
     def union(self, other: Strings) -> Strings | None:
-        """The union if it is itself such a set, else None."""
+        """Returns the union if it is itself such a set, else None."""
         if self.listed is not None and other.listed is not None:
             return Strings(listed=self.listed | other.listed)
         if self.contains(other):
@@ -148,11 +150,11 @@ class Strings:
         return None
 
     def outside(self, other: Strings) -> str | None:
-        """A string of ours that `other` lacks: the witness that `other` does not contain us."""
+        """Returns a string that is in this set and not in `other`, or None."""
         return next((value for value in self.samples(other) if not other.holds(value)), None)
 
     def samples(self, other: Strings) -> Iterable[str]:
-        """Strings of ours, among them one outside `other` if there is any."""
+        """Yields strings of this set. One of them is outside `other` if any string is."""
         if self.listed is not None:
             yield from sorted(self.listed)
             return
@@ -172,8 +174,26 @@ class Strings:
 EVERY_STRING = Strings()
 
 
+def _in_no_other(pieces: frozenset[str], ends: str) -> frozenset[str]:
+    """Returns the pieces that occur neither in another one nor in the ends.
+
+    A piece can occur only in a longer one, so the longest come first.
+    """
+    found: list[str] = []
+    longer = ends
+    for length, group in groupby(sorted(pieces, key=len, reverse=True), key=len):
+        within: Container[str] = longer
+        alike = list(group)
+        if len(alike) > _FEW:  # searching for each of them would take long
+            within = {longer[at : at + length] for at in range(len(longer) - length + 1)}
+        needed = [piece for piece in alike if piece not in within]
+        longer = _APART.join((longer, *needed))
+        found += needed
+    return frozenset(found)
+
+
 def _gap_characters() -> Iterable[str]:
-    """Plain signs, then ideographs, then a million others: more than any pattern uses."""
+    """Yields plain signs, then ideographs, then a million others: more than any pattern uses."""
     yield from "-~*#+%"
     for points in (range(0x4E00, 0xD800), range(0xE000, 0xFDD0), range(0x10000, 0x110000)):
         yield from (chr(point) for point in points if point & 0xFFFE != 0xFFFE)

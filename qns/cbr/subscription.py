@@ -1,8 +1,8 @@
-"""Subscription: ⟨δ[:S], exprD, exprQ⟩ in normal form, and what it means to match and to contain.
+"""Subscription: ⟨δ[:S], exprD, exprQ⟩ in normal form, with matching and containment.
 
-Per attribute there is one value set. Attributes are flat qualified names: `Enterprise/Holder.Name`
-for data, `Enterprise/Holder.Name.accuracy` for quality. The scope is the set of classes whose
-events can match, so this module needs no schema.
+There is one value set for each attribute. Attributes are flat qualified names:
+`Enterprise/Holder.Name` for data, `Enterprise/Holder.Name.accuracy` for quality. The scope is the
+set of classes whose events can match, so this module needs no schema.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ValueSet = Intervals | Strings | Region
 class Subscription:
     """The normal form. Two subscriptions that accept the same events are equal.
 
-    `data_class` and `only` say how the scope is written, `text` how its author wrote the whole;
-    neither takes part in comparisons.
+    `data_class` and `only` say how the scope is written, and `text` is the subscription as its
+    author wrote it. None of these takes part in comparisons.
     """
 
     scope: frozenset[str]
@@ -70,7 +70,7 @@ class Subscription:
         )
 
     def matches(self, event: Event) -> bool:
-        """Semantics §4: a constraint on an attribute that the event lacks is not satisfied."""
+        """True if the event matches. A constraint on an absent attribute fails (semantics §4)."""
         if event.data_class not in self.scope:
             return False
         if self.sources is not None and event.source not in self.sources:
@@ -78,7 +78,7 @@ class Subscription:
         return self.failing_attribute(event) is None
 
     def failing_attribute(self, event: Event) -> str | None:
-        """The first attribute whose constraint the event does not satisfy, if there is one."""
+        """Returns the first attribute whose constraint the event does not satisfy, or None."""
         values, previous = event.values, event.previous
         for attribute, wanted in self.constraints.items():
             key = values.get(attribute)
@@ -92,7 +92,7 @@ class Subscription:
         return None
 
     def contains(self, other: Subscription) -> bool:
-        """Semantics §5: every event that matches `other` matches this one."""
+        """True if every event that matches `other` matches this subscription (semantics §5)."""
         if not other.scope <= self.scope:
             return False
         if self.sources is not None and (
@@ -107,7 +107,10 @@ class Subscription:
         return True
 
     def projected(self, producer: str, hosted: Iterable[str]) -> Subscription | None:
-        """As the producer sees it (semantics §6): no sources, only hosted classes; or nothing."""
+        """Returns the subscription as the producer sees it (semantics §6), or None.
+
+        It has no sources and only the classes that the producer hosts.
+        """
         if self.sources is not None and producer not in self.sources:
             return None
         scope = self.scope.intersection(hosted)

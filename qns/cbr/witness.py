@@ -1,8 +1,8 @@
-"""Witness: why one subscription does not contain another, shown on an event (semantics §5).
+"""Witness: an event that shows why one subscription does not contain another (semantics §5).
 
-A 'no' is worth little without its reason. The witness matches the would-be contained subscription
-and not the container, and differs from an event that matches both in one point only, where that
-is possible. It is checked before it is given out.
+The witness matches the subscription that is not contained and does not match the other one. Where
+possible, it differs in only one point from an event that matches both. It is checked before it is
+returned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCOPE: Final = "scope"
 SOURCES: Final = "sources"
 
 _Values = TypeVar("_Values", Intervals, Strings, Region)
-_Pair = tuple[Key, int | None]  # a value, and the previous one if it matters
+_Pair = tuple[Key, int | None]  # a value, and the previous one if it is needed
 _NO_STRING = Strings.of(())
 _NO_KEY = Intervals(())
 _ENDS_OF_DOMAINS = {
@@ -31,18 +31,18 @@ _ENDS_OF_DOMAINS = {
 
 class Witness(NamedTuple):
     reason: str
-    """In words, with the two names that were given."""
+    """The reason in words, with the two names that were given."""
     attribute: str
-    """The attribute they differ in, or `scope`, or `sources`."""
+    """The attribute in which they differ, or `scope`, or `sources`."""
     event: Event
 
 
 def witness(
     container: Subscription, contained: Subscription, names: tuple[str, str] = ("A", "B")
 ) -> Witness | None:
-    """An event that matches `contained` and not `container`; None if there is none.
+    """Returns an event that matches `contained` and not `container`, or None.
 
-    `names` are what the reason calls the two.
+    The reason calls the two by `names`.
     """
     a, b = container, contained
     name_a, name_b = names
@@ -67,7 +67,7 @@ def witness(
         pair = _outside(narrower, wider)
         if pair is not None:
             reason = f"{name_b} accepts values of {attribute} that {name_a} does not"
-            if isinstance(wider, Region) and wider.new.holds(pair[0]):  # so it is the change
+            if isinstance(wider, Region) and wider.new.holds(pair[0]):  # so the change differs
                 reason = f"{name_b} accepts changes of {attribute} that {name_a} does not"
                 if pair[1] is None:
                     reason = f"{name_b} accepts {attribute} without a previous value, {name_a} not"
@@ -91,7 +91,7 @@ def _event(
     path: str = "",
     source: str = "",
 ) -> Event:
-    """An event for B, with the chosen values; elsewhere with values that suit A too."""
+    """Returns an event that matches B. Values that are not chosen match A too, if possible."""
     if not path:
         path = b.data_class if b.data_class in b.scope else min(b.scope)
     if not source:
@@ -108,7 +108,7 @@ def _event(
 
 
 def _outside(narrower: ValueSet, wider: ValueSet) -> _Pair | None:
-    """A value of `narrower` that `wider` lacks, with the previous value if that matters."""
+    """Returns a value of `narrower` that `wider` lacks, with the previous value if it is needed."""
     if isinstance(narrower, Intervals) and isinstance(wider, Intervals):
         key = _plainest(narrower, wider)
         return None if key is None else (key, None)
@@ -123,12 +123,12 @@ def _outside(narrower: ValueSet, wider: ValueSet) -> _Pair | None:
 
 
 def _inside(values: ValueSet, preferred: ValueSet | None) -> _Pair:
-    """A value of the set, among the preferred ones if some of them are in it."""
+    """Returns a value of the set, a preferred one if possible."""
     pair: _Pair | None
     if isinstance(values, Strings):
         if isinstance(preferred, Strings):
             both = values.intersect(preferred)
-            if both.characters + both.terms < MAX_STRING_LENGTH:  # room for all patterns of both
+            if both.characters + both.terms < MAX_STRING_LENGTH:  # all patterns of both fit
                 values = _unless_empty(both, values)
         pair = _outside(values, _NO_STRING)
     elif isinstance(values, Intervals):
@@ -148,10 +148,10 @@ def _unless_empty(values: _Values, otherwise: _Values) -> _Values:
 
 
 def _plainest(narrower: Intervals, wider: Intervals) -> int | None:
-    """A key of `narrower` that `wider` lacks: the one that looks plainest when it is written.
+    """Returns the key of `narrower` that `wider` lacks and that looks plainest when it is written.
 
-    Zero, the ends of `narrower` and what lies next to `wider`; if none of these will do, there
-    is none.
+    The candidates are zero, the ends of `narrower` and the keys next to `wider`. If none of them is
+    such a key, there is none, and the result is None.
     """
     candidates = [0, *(end for span in narrower.spans for end in span)]
     candidates += [beyond for lo, hi in wider.spans for beyond in (lo - 1, hi + 1)]
@@ -160,7 +160,7 @@ def _plainest(narrower: Intervals, wider: Intervals) -> int | None:
 
 
 def _strangeness(key: int) -> tuple[bool, int, int]:
-    """Domain ends last; then few significant digits first, as keys of all domains show them."""
+    """Returns a sort key: domain ends come last, keys with few significant digits first."""
     size = abs(key)
     digits = min(len(str(size).rstrip("0")), len(str(max(size - 1, 0)).rstrip("0")))
     return key in _ENDS_OF_DOMAINS, digits, size

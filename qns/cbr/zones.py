@@ -1,8 +1,8 @@
-"""Zone: a union of rectangles, what it covers, how large it is, and how alike two zones are.
+"""Zone: a union of rectangles, with its coverage, its area, and the associativity of two zones.
 
-The zone of interest of a broker, or the zone covered by a link (thesis 4.1.1, 4.1.2). An R-tree
-finds the rectangles around a point; a plane sweep measures unions. Needs the extra `lab`; numba,
-where it is installed, compiles the sweep and changes no bit of its answers.
+It is the zone of interest of a broker, or the zone covered by a link (thesis 4.1.1, 4.1.2). An
+R-tree finds the rectangles around a point; a plane sweep measures unions. This module needs the
+extra `lab`. If numba is installed, it compiles the sweep; the answers are the same bit by bit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ try:
     import numpy as np
     from numpy.typing import NDArray
     from rtree.index import Index, Property
-except (ImportError, OSError) as missing:  # OSError: rtree is here, its C library is not
+except (ImportError, OSError) as missing:  # OSError: rtree is installed without its C library
     raise QnsError(
         f"zones need numpy and rtree: {missing}", remedy='pip install "qns[lab]"'
     ) from missing
 
-MAX_DIMENSION: Final = 16  # with coordinates within ±2^53, every measure is a finite double
+MAX_DIMENSION: Final = 16  # so that every measure is a finite double with coordinates within ±2^53
 
-# An inserted box whose sides add up to 2.2e-16 or less is a point to libspatialindex. Boxes are
-# widened by this much in the index, and what it finds is compared again, exactly.
+# libspatialindex treats an inserted box whose sides add up to 2.2e-16 or less as a point. Boxes are
+# widened by this much in the index, and the boxes that it finds are compared exactly.
 _INDEX_MARGIN = 1e-15
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ Line = tuple[Floats, Integers, Floats]
 
 
 class Zone:
-    """Rectangles of one dimension, each under its own id; the zone is their union."""
+    """Rectangles of one dimension, each with its own id. The zone is their union."""
 
     def __init__(self, dimension: int = 2) -> None:
         if not 1 <= dimension <= MAX_DIMENSION:
@@ -50,7 +50,7 @@ class Zone:
             )
         self.dimension = dimension
         self._rectangles: dict[str, Rectangle] = {}
-        self._numbers: dict[str, int] = {}  # the R-tree knows a rectangle by its number
+        self._numbers: dict[str, int] = {}  # the R-tree identifies rectangles by numbers
         self._ids: dict[int, str] = {}
         self._next_number = 0
         self._boxes: Boxes | None = None
@@ -60,7 +60,7 @@ class Zone:
     def from_rectangles(
         cls, rectangles: Iterable[tuple[str, Rectangle]], *, dimension: int = 2
     ) -> Zone:
-        """A zone loaded in bulk, which is faster than one insert after the other."""
+        """Returns a zone that is loaded in bulk, which is faster than single inserts."""
         zone = cls(dimension)
         entries = [
             (zone._admit(rectangle_id, one), _in_index(one.lo, one.hi), None)
@@ -71,7 +71,7 @@ class Zone:
 
     @property
     def rectangles(self) -> Mapping[str, Rectangle]:
-        """What the zone is made of; a view that follows later changes."""
+        """The rectangles of the zone, as a view that follows later changes."""
         return MappingProxyType(self._rectangles)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Zone:
         self._index.insert(number, _in_index(rectangle.lo, rectangle.hi))
 
     def _admit(self, rectangle_id: str, rectangle: Rectangle) -> int:
-        """Everything about a new rectangle but the R-tree; its number there."""
+        """Registers a new rectangle everywhere but in the R-tree. Returns its number there."""
         if rectangle_id in self._rectangles:
             raise DuplicateId(
                 f"rectangle {shorten(rectangle_id)} is in the zone already",
@@ -110,17 +110,17 @@ class Zone:
         self._boxes = None
 
     def match(self, point: Point) -> list[str]:
-        """The ids of the rectangles that hold the point, in order; boundaries count."""
+        """Returns the sorted ids of the rectangles that hold the point. Boundaries count."""
         where = point_of(point)
         self._check_dimension(len(where), "point")
         around = self._around(where, where)
         return sorted(found for found in around if self._rectangles[found].holds(where))
 
     def covers(self, rectangle: Rectangle) -> bool:
-        """Whether every point of the rectangle is in the union (thesis 4.1.2: S ⊆ Z).
+        """True if every point of the rectangle is in the union (thesis 4.1.2: S ⊆ Z).
 
         The rectangle is cut along every side that crosses it, and its cells are counted, so no
-        rounding takes part. A union of closed boxes is closed: once it holds all open cells it
+        rounding takes part. A union of closed boxes is closed: if it holds all open cells, it also
         holds the cuts between them. An axis on which the rectangle has no length needs no cut.
         """
         self._check_dimension(rectangle.dimension, "rectangle")
@@ -139,15 +139,11 @@ class Zone:
         return bool(ranks) and _area(np.stack(ranks, axis=2)) == cells
 
     def area(self) -> float:
-        """The measure of the union: length in 1-D, area in 2-D, volume in 3-D."""
+        """Returns the measure of the union: length in 1-D, area in 2-D, volume in 3-D."""
         return _area(self._all_boxes())
 
-    def intersection_area(self, other: Zone) -> float:
-        """The measure of what both zones hold, summed where both are; nothing is subtracted."""
-        return _areas(self, other)[1]
-
     def _around(self, lo: Point, hi: Point) -> Iterator[str]:
-        """The ids of all rectangles that meet [lo, hi], and of some that narrowly miss it."""
+        """Yields the ids of all rectangles that meet [lo, hi], and of some that just miss it."""
         return (self._ids[number] for number in self._index.intersection(_in_index(lo, hi)))
 
     def _check_dimension(self, found: int, place: str) -> None:
@@ -165,37 +161,37 @@ class Zone:
 
 
 def associativity(zone: Zone, other: Zone) -> float:
-    """AS_Z(Z') = |Z ∩ Z'| / |Z| (thesis 4.2.2): from 0 to 1, and exactly 1 where Z ⊆ Z'.
+    """Returns AS_Z(Z') = |Z ∩ Z'| / |Z| (thesis 4.2.2), from 0 to 1. It is exactly 1 if Z ⊆ Z'.
 
-    A zone of measure 0 has associativity 0 with every zone, itself included: whoever asks for
-    nothing has nothing in common with anybody. So has a zone whose measure a normal double cannot
-    hold (below 1e-300, say): cut along the sides of the other zone, its parts round to nothing.
+    A zone of measure 0 has associativity 0 with every zone, including itself. So has a zone whose
+    measure is too small for a normal double (about 1e-300): when it is cut along the sides of the
+    other zone, its parts are rounded to 0.
     """
     area, common = _areas(zone, other)
     return common / area if area > 0 else 0.0
 
 
 def associativity_of(boxes: Boxes, others: Boxes) -> float:
-    """The same but for the last digits, of zones given as arrays; in a plane.
+    """Faster variant of `associativity` for 2-D zones as arrays. The last digits can differ.
 
-    For who asks often: of the others only what is within the bounding box of ours is swept.
+    It sweeps only those parts of `others` that lie in the bounding box of `boxes`.
     """
     area, common = _measures_within(boxes, others)
     return common / area if area > 0 else 0.0
 
 
 def broker_associativity(zone: Zone, neighbours: Iterable[Zone]) -> float:
-    """AS(B_i): the sum of the broker's associativities with its neighbours (thesis 4.2.2)."""
+    """Returns AS(B_i), the sum of the associativities with the neighbours (thesis 4.2.2)."""
     return math.fsum(associativity(zone, neighbour) for neighbour in neighbours)
 
 
 def system_associativity(
     zones: Mapping[str, Zone], neighbours: Mapping[str, Iterable[str]]
 ) -> float:
-    """AS: the mean of AS(B_i) over all brokers (thesis 4.2.2); 0 for a system without brokers.
+    """Returns AS, the mean of AS(B_i) over all brokers (thesis 4.2.2), or 0 if there are none.
 
-    `zones` names every broker; `neighbours` lists the far ends of a broker's links, and may leave
-    out brokers without links.
+    `zones` names every broker. `neighbours` lists the far ends of each broker's links; it can omit
+    brokers without links.
     """
     sums = []
     for broker, names in neighbours.items():
@@ -208,7 +204,7 @@ def system_associativity(
 
 
 def _in_index(lo: Point, hi: Point) -> list[float]:
-    """The widened box as the R-tree wants it. It knows no 1-D boxes, so they get a second axis."""
+    """Returns the widened box for the R-tree. A 1-D box gets the second axis that it needs."""
     padding = [0.0] if len(lo) == 1 else []
     below = [value - _INDEX_MARGIN for value in lo]
     above = [value + _INDEX_MARGIN for value in hi]
@@ -217,7 +213,7 @@ def _in_index(lo: Point, hi: Point) -> list[float]:
 
 def _index_of(entries: list[tuple[int, list[float], None]], dimension: int) -> Index:
     properties = Property(dimension=max(dimension, 2))
-    # An empty stream is an error to rtree.
+    # rtree does not accept an empty stream.
     return Index(iter(entries), properties=properties) if entries else Index(properties=properties)
 
 
@@ -231,14 +227,17 @@ def _area(boxes: Boxes) -> float:
 
 
 def _areas(zone: Zone, other: Zone) -> tuple[float, float]:
-    """|Z| and |Z ∩ Z'| from one sweep, so that rounding keeps |Z ∩ Z'| ≤ |Z|, equal if Z ⊆ Z'."""
+    """Returns |Z| and |Z ∩ Z'|, from one sweep.
+
+    So rounding keeps |Z ∩ Z'| ≤ |Z|, and both are equal if Z ⊆ Z'.
+    """
     zone._check_dimension(other.dimension, "the other zone")
     boxes = np.concatenate((zone._all_boxes(), other._all_boxes()))
     return _measures(boxes, np.arange(len(boxes)) < len(zone))
 
 
 def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
-    """The measure of the union of our boxes, and of the part of it in the union of the others."""
+    """Returns the measure of the union of the boxes `ours`, and of its part that others cover."""
     solid = (boxes[:, 0] < boxes[:, 1]).all(axis=1)
     boxes, ours = boxes[solid], ours[solid]
     if not ours.any():
@@ -260,7 +259,7 @@ def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
 
 @compiled
 def overlapping(boxes: Boxes, zone: Boxes) -> Flags:
-    """Which boxes have more in common with the zone than a border; in a plane."""
+    """Marks the 2-D boxes that share more than a border with the zone."""
     found = np.zeros(len(boxes), dtype=np.bool_)
     for box in range(len(boxes)):
         left, low = boxes[box, 0, 0], boxes[box, 0, 1]
@@ -279,7 +278,7 @@ def overlapping(boxes: Boxes, zone: Boxes) -> Flags:
 
 @compiled
 def _measures_within(boxes: Boxes, others: Boxes) -> tuple[float, float]:
-    """`_measures` of 2-D boxes, of the others only what is in the bounding box of ours."""
+    """Variant of `_measures` for 2-D boxes that clips `others` to the bounding box of `boxes`."""
     left, low, right, high = math.inf, math.inf, -math.inf, -math.inf
     both = np.empty((len(boxes) + len(others), 2, 2))
     count = 0
@@ -302,11 +301,12 @@ def _measures_within(boxes: Boxes, others: Boxes) -> tuple[float, float]:
 
 @compiled
 def _line(cuts: Floats) -> Line:
-    """A segment tree over the gaps between cuts, root at 1: three arrays with a row per node.
+    """Returns a segment tree over the gaps between cuts: three arrays with a row for each node.
 
-    `whole` is how long a node is: as long as its halves together, so that a length depends on
-    what boxes span and not on which nodes bear the marks. `marks` counts the boxes of ours and of
-    theirs that span all of a node. `lengths` is how much of it is in ours, in theirs, in both.
+    The root is node 1. `whole` is the length of a node, computed as the sum of its halves, so that
+    a length depends on what boxes span and not on which nodes have the marks. `marks` counts the
+    boxes of either owner that span all of a node. `lengths` is how much of the node the first
+    owner, the second owner, and both cover.
     """
     leaves = 1
     while leaves < len(cuts) - 1:
@@ -318,7 +318,7 @@ def _line(cuts: Floats) -> Line:
         whole[level // 2 : level] = whole[level : 2 * level : 2] + whole[level + 1 : 2 * level : 2]
         level //= 2
     marks = np.zeros((2 * leaves, 2), dtype=np.int64)
-    return whole, marks, np.zeros((4 * leaves, 3))  # so the leaves have halves too, of length 0
+    return whole, marks, np.zeros((4 * leaves, 3))  # leaves have halves as well, of length 0
 
 
 @compiled
@@ -340,7 +340,7 @@ def _measure_node(node: int, line: Line) -> None:
 
 @compiled
 def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
-    """A line passes over 2-D boxes, from side to side.
+    """Measures 2-D boxes with a line that passes over them, from side to side.
 
     Side 2i opens box i and side 2i + 1 closes it. Marking a span bottom-up touches at most two
     nodes per level, and two more have to be measured again above its ends.

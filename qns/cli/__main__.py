@@ -1,4 +1,4 @@
-"""`python -m qns.cli`, where the `qns` script is not on the path."""
+"""`python -m qns.cli` runs `qns` where the script is not on the path."""
 
 from __future__ import annotations
 

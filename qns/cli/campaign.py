@@ -1,4 +1,4 @@
-"""Campaign: the seeds of one `qns simulate`: played, the first failure minimised, all told."""
+"""Campaign: runs the seeds of one `qns simulate`, minimises the first failure, prints a report."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
 
-from qns.cli.bar import bar
 from qns.cli.problems import visible
 from qns.cli.processes import processes
+from qns.cli.progress import counted_progress
 from qns.cli.replay import (
+    LONGEST_LINE,
     breach_as_json,
-    counted,
-    cut,
     plan_as_json,
     show_breach,
     show_plan,
@@ -23,29 +22,36 @@ from qns.cli.replay import (
     smallest,
 )
 from qns.cli.screen import Screen
+from qns.cli.wording import counted, shortened
 from qns.errors import QnsError
 from qns.simulation.campaign import Result, Setting, Totals, campaign
+from qns.simulation.faults import FAULTS
 from qns.simulation.minimise import Attempt
-from qns.simulation.workload import FAULTS
 
 MOST_SHOWN: Final = 20
-"""Failures that are listed with their rules; of the others, the seeds."""
+"""How many failures are listed with their rules; the others only by seed."""
 
 
 @dataclass(slots=True)
 class Campaign:
+    """A range of seeds, their setting and the results."""
+
     seeds: range
     setting: Setting
     totals: Totals = field(default_factory=Totals)
     seconds: float = 0.0
     found: Attempt | None = None
-    """The first seed that broke a rule, minimised."""
+    """The minimised plan of the first seed that broke a rule."""
     interrupted: bool = False
 
     def play(self, jobs: int) -> None:
+        """Runs all seeds in `jobs` processes."""
         started, violations = monotonic(), 0
         try:
-            with bar("playing seeds", len(self.seeds)) as advance, processes(jobs) as executor:
+            with (
+                counted_progress("playing seeds", len(self.seeds)) as advance,
+                processes(jobs) as executor,
+            ):
                 for result in campaign(self.seeds, self.setting, executor, ahead=jobs * 8):
                     self.totals.add(result)
                     violations += len(result.breaches)
@@ -54,13 +60,13 @@ class Campaign:
             self.interrupted = True
         except BrokenProcessPool:
             raise QnsError(
-                "a process that played seeds was killed",
-                remedy="if memory ran out, take fewer --jobs",
+                "a worker process was killed",
+                remedy="if memory ran out, use fewer --jobs",
             ) from None
         self.seconds = monotonic() - started
 
     def minimise(self) -> None:
-        """The first failure; after Ctrl-C nobody wants to wait for it."""
+        """Minimises the first failure, unless Ctrl-C has stopped the campaign."""
         if self.totals.broken and not self.interrupted:
             try:
                 plan = self.setting.plan(self.totals.broken[0].seed)
@@ -68,24 +74,49 @@ class Campaign:
             except KeyboardInterrupt:
                 self.interrupted = True
 
-    # -- for people -------------------------------------------------------------------------------
+    @property
+    def never_asked(self) -> list[str]:
+        """The rules that had nothing to decide in any seed."""
+        return self.totals.never_asked(self.setting)
+
+    @property
+    def asked_too_little(self) -> bool:
+        """True if the campaign fails because a rule had nothing to decide in so many seeds."""
+        is_large = not self.interrupted and self.totals.must_ask_all(self.setting)
+        return is_large and bool(self.never_asked)
+
+    @property
+    def held(self) -> bool:
+        """True if no rule was broken, and all were asked if there were enough seeds."""
+        return not self.totals.broken and not self.asked_too_little
+
+    # -- text ------------------------------------------------------------------------------------
 
     def show(self, screen: Screen) -> None:
+        """Prints the report."""
         totals = self.totals
         screen.line(
             f"seeds {range_text(self.seeds)}, {self.setting.peers} peers, {self._faults}: ",
-            (self._verdict, "bold red" if totals.broken else "bold green"),
+            (self._verdict, "bold green" if self.held else "bold red"),
         )
         for title, numbers in (
             ("faults injected", totals.faults),
             ("messages sent", totals.messages),
             ("in the histories", totals.records),
+            ("rules asked", totals.asked),
         ):
             if numbers:
                 screen.line()
                 screen.line((title, "bold"))
             for name, number in numbers.items():
                 screen.line(f"  {name:<22}{number:>12,}")
+        if self.never_asked:
+            screen.line()
+            screen.line(
+                ("never asked", "bold red" if self.asked_too_little else "bold"),
+                f": {', '.join(self.never_asked)}. In {counted(totals.seeds, 'seed')} there was "
+                "nothing to decide, so nothing is proved.",
+            )
         if totals.broken:
             screen.line()
             self._show_broken(screen)
@@ -108,9 +139,11 @@ class Campaign:
         totals = self.totals
         played = counted(totals.seeds, "seed")
         stopped = f"stopped after {played}, " if self.interrupted else ""
-        return stopped + (
-            f"{len(totals.broken)} of {played} broke a rule" if totals.broken else "every rule held"
-        )
+        if totals.broken:
+            return f"{stopped}{len(totals.broken)} of {played} broke a rule"
+        if self.asked_too_little:
+            return f"{counted(len(self.never_asked), 'rule')} never asked"
+        return f"{stopped}every rule held"
 
     def _show_broken(self, screen: Screen) -> None:
         shown = {self._replay(r.seed): r for r in self.totals.broken[:MOST_SHOWN]}
@@ -122,12 +155,12 @@ class Campaign:
             screen.line("and seeds ", ", ".join(str(result.seed) for result in rest))
 
     def _show_found(self, found: Attempt, screen: Screen) -> None:
-        """The minimised trace: what is left of the plan, and the paragraph on the rule."""
+        """Prints the minimised plan and the paragraph on the broken rule."""
         seed = found.plan.seed
         if found.breach is None:
             screen.line(
-                (f"seed {seed} broke no rule when it was played again", "bold red"),
-                ": something in the simulator depends on more than its seed",
+                (f"seed {seed} broke no rule in a second run", "bold red"),
+                ": the simulator depends on more than the seed",
             )
             return
         screen.line(
@@ -142,7 +175,7 @@ class Campaign:
         screen.line("with its history: ", (f"{self._replay(seed)} --minimise", "bold"))
 
     def _replay(self, seed: int) -> str:
-        """The command that plays it again."""
+        """Returns the command that runs the seed again."""
         words = [f"qns simulate --replay {seed}"]
         if self.setting.peers != Setting().peers:
             words.append(f"--peers {self.setting.peers}")
@@ -150,7 +183,7 @@ class Campaign:
             words.append(f"--faults {','.join(self.setting.faults) or 'none'}")
         return " ".join(words)
 
-    # -- for programs -----------------------------------------------------------------------------
+    # -- JSON ------------------------------------------------------------------------------------
 
     @property
     def _seeds_per_second(self) -> float:
@@ -159,7 +192,7 @@ class Campaign:
     def as_json(self) -> dict[str, Any]:
         totals, found = self.totals, self.found
         return {
-            "ok": not totals.broken,
+            "ok": self.held,
             "seeds": range_text(self.seeds),
             "played": totals.seeds,
             "interrupted": self.interrupted,
@@ -168,6 +201,8 @@ class Campaign:
             "injected": totals.faults,
             "messages": totals.messages,
             "records": totals.records,
+            "asked": dict(totals.asked),
+            "never_asked": self.never_asked,
             "broken": [
                 {
                     "seed": result.seed,
@@ -193,8 +228,8 @@ def range_text(seeds: range) -> str:
 
 
 def _rules(result: Result) -> str:
-    """`Liveness (3), Rest`; an exception with its last line."""
+    """Returns the broken rules, as in `Liveness (3), Rest`, or the last line of an exception."""
     if result.trace:
-        return cut(visible(str(result.breaches[0])))
+        return shortened(visible(str(result.breaches[0])), LONGEST_LINE)
     rules = Counter(breach.rule for breach in result.breaches)
     return ", ".join(f"{rule} ({n})" if n > 1 else rule for rule, n in rules.items())

@@ -1,26 +1,41 @@
-"""Delivery lines: an event that was delivered, as people and programs read it.
+"""Delivery lines: a delivered event as one line of text or JSON.
 
 12  CoC e1  Enterprise/Holder  Name.accuracy 0.9 → 0.3  Name "M. Mecalla", FiscalCode "MCLMSM…"
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from qns.cli.problems import visible
 from qns.cli.screen import Part, Screen
-from qns.client import Delivered
+from qns.cli.wording import shortened
+from qns.client import Delivered, DeliveriesDropped
 
 _LONGEST_VALUE = 60
 
 
 def show_delivery(screen: Screen, delivered: Delivered) -> None:
+    """Prints one delivery at once."""
     fields = delivered.fields
     if screen.as_json:
-        screen.json({"number": delivered.number, "event": fields})
+        screen.json({"number": delivered.number, "cursor": delivered.cursor, "event": fields})
     else:
         screen.line(*_parts(delivered, fields))
-    screen.raw("")  # at once: somebody may be waiting for it
+    screen.raw("")  # flushes the line, because a reader may wait for it
+
+
+def show_dropped(screen: Screen, declared: DeliveriesDropped) -> None:
+    """Prints that deliveries were dropped: as JSON, or as a warning to standard error."""
+    if screen.as_json:
+        for each in declared.dropped:
+            screen.json({"dropped": {"first": each.first, "last": each.last}})
+        screen.raw("")
+    else:
+        sys.stdout.flush()
+        sys.stderr.write(f"{visible(f'warning: {declared.problem}')}\n")
+        sys.stderr.flush()
 
 
 def _parts(delivered: Delivered, fields: dict[str, Any]) -> list[Part]:
@@ -37,14 +52,11 @@ def _parts(delivered: Delivered, fields: dict[str, Any]) -> list[Part]:
     ]
     if changes:
         parts += ["  ", (visible(", ".join(changes)), "yellow")]
-    values = [f"{name.removeprefix(prefix)} {_value(value)}" for name, value in _data(fields)]
+    data = fields["data"]
+    values = [f"{name.removeprefix(prefix)} {_value(value)}" for name, value in data.items()]
     if values:
         parts += ["  ", (visible(", ".join(values)), "dim")]
     return parts
-
-
-def _data(fields: dict[str, Any]) -> list[tuple[str, Any]]:
-    return list(fields["data"].items())
 
 
 def _change(previous: object, new: object) -> str:
@@ -54,6 +66,5 @@ def _change(previous: object, new: object) -> str:
 
 
 def _value(value: object) -> str:
-    text = str(value)
-    shown = text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+    shown = shortened(str(value), _LONGEST_VALUE)
     return f'"{shown}"' if isinstance(value, str) else shown

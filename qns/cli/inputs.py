@@ -1,4 +1,4 @@
-"""Inputs: a named file or standard input, read in bounded pieces whatever is in it."""
+"""Inputs: a named file or standard input, read in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from qns.errors import DocumentError, LimitExceeded, QnsError
 
 STDIN: Final = "-"
 CHUNK_BYTES: Final = 1 << 16
-"""Read at a time: some hundred events; of a pipe, what has arrived."""
+"""Size of one read: some hundred events. A read from a pipe returns what has arrived."""
 HEAD_BYTES: Final = 1 << 16
-"""Looked at to recognise what a file holds."""
+"""Size of the beginning by which the kind of a file is recognised."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -24,14 +24,14 @@ class Unreadable(QnsError):
 
 
 class Batch(NamedTuple):
-    """Consecutive lines without their ends; None stands for one that was too long to keep."""
+    """Consecutive lines without line ends. None stands for a line that is too long."""
 
     first_number: int
     lines: list[bytes | None]
 
 
 class Input:
-    """An open file. `name` is as the user gave it."""
+    """An open file. `name` is the user's name for it."""
 
     def __init__(self, name: str, file: BinaryIO | None = None) -> None:
         self.name = "standard input" if name == STDIN else name
@@ -40,7 +40,7 @@ class Input:
         if file is not None:
             self._file = file
         elif name == STDIN:
-            if sys.stdin is None:  # started with its input closed
+            if sys.stdin is None:  # the process was started with closed input
                 raise Unreadable("cannot be read: it is closed", place=self.name)
             self._file = sys.stdin.buffer
         else:
@@ -58,7 +58,7 @@ class Input:
 
     @property
     def size_bytes(self) -> int | None:
-        """How much there is to read, where that is known."""
+        """The size of the file, or None if it is unknown, as for a pipe."""
         try:
             status = os.fstat(self._file.fileno())
         except (OSError, ValueError):  # a stream in memory
@@ -66,13 +66,13 @@ class Input:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def head(self) -> bytes:
-        """The beginning; it will be read again."""
+        """Returns the beginning without consuming it."""
         while len(self._head) < HEAD_BYTES and (more := self._read_some()):
             self._head += more
         return self._head
 
     def read(self, limit: int) -> bytes:
-        """All of it, or one byte more than the limit."""
+        """Returns the whole content, or `limit` + 1 bytes if it is longer."""
         pieces, size = [], 0
         for piece in self._pieces():
             pieces.append(piece)
@@ -84,7 +84,7 @@ class Input:
     def batches(
         self, max_line_bytes: int, seen: Callable[[int], None] = lambda _: None
     ) -> Iterator[Batch]:
-        """The lines, as they arrive; memory is bounded however long a line is."""
+        """Yields the lines as they arrive. The memory is bounded for lines of any length."""
         number, rest, started, skipping = 1, b"", False, False
         for piece in self._pieces():
             seen(len(piece))
@@ -128,7 +128,7 @@ class Input:
 
 
 def decoded(line: bytes) -> str:
-    """The line as text, without a carriage return at its end; DocumentError if it is not UTF-8."""
+    """Decodes a line without its carriage return. Raises DocumentError if it is not UTF-8."""
     try:
         return line.removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -139,4 +139,5 @@ def decoded(line: bytes) -> str:
 
 
 def too_long(max_line_bytes: int) -> LimitExceeded:
+    """Returns the error for a line that is too long."""
     return LimitExceeded("a line that is too long", remedy=f"at most {max_line_bytes:,} bytes")

@@ -1,6 +1,6 @@
-"""`qns`: the command line. One file per command; this one chooses, and turns errors into words.
+"""`qns`: parses the command line, runs one command and reports its errors.
 
-Exit status: 0 yes or all well, 1 no or problems found, 2 an error or wrong usage.
+Exit status: 0 for yes or success, 1 for no or problems found, 2 for an error or wrong usage.
 """
 
 from __future__ import annotations
@@ -8,71 +8,53 @@ from __future__ import annotations
 import io
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Final, TextIO
 
 from qns import __version__
-from qns.cli import (
-    check,
-    contains,
-    demo,
-    federation,
-    history,
-    lab,
-    loss,
-    match,
-    merge,
-    peer,
-    pipeline,
-    publish,
-    pull,
-    savings,
-    schema,
-    schemas,
-    simulate,
-    subscribe,
-    subscribed_to,
-    unsubscribe,
-    verify,
-    watch,
-)
-from qns.cli.options import epilog
+from qns.cli.options import CommandParser, epilog
 from qns.cli.problems import Problem
 from qns.cli.screen import Screen
 from qns.errors import QnsError
 
 COMMANDS: Final = (
-    demo,
-    check,
-    match,
-    contains,
-    merge,
-    schemas,
-    schema,
-    federation,
-    peer,
-    subscribe,
-    unsubscribe,
-    subscribed_to,
-    publish,
-    pull,
-    watch,
-    history,
-    verify,
-    simulate,
-    lab,
-    loss,
-    savings,
-    pipeline,
+    "demo",
+    "check",
+    "match",
+    "contains",
+    "merge",
+    "schemas",
+    "schema",
+    "federation",
+    "peer",
+    "subscribe",
+    "unsubscribe",
+    "subscriptions",
+    "pause",
+    "resume",
+    "renew",
+    "publish",
+    "pull",
+    "watch",
+    "why",
+    "history",
+    "verify",
+    "simulate",
+    "lab",
+    "loss",
+    "savings",
+    "pipeline",
 )
+"""The names of the commands. Each is a module of `qns.cli.commands`."""
 
 _INTERRUPTED = 130
-_NOBODY_READS = 141
+_BROKEN_PIPE = 141
 
 _DESCRIPTION = """
-QNS, the Quality Notification Service: tells organisations that the quality of the
-data they share has changed.
+QNS, the Quality Notification Service, notifies organisations when the quality of the
+data that they share changes.
 """
 _EXAMPLES = (
     "qns contains --schema agencies 'Enterprise/Holder' "
@@ -88,14 +70,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     screen = Screen()
     try:
         try:
-            parser = new_parser()
-            args = parser.parse_args(argv)
+            words = sys.argv[1:] if argv is None else argv
+            parser = new_parser(_needed(words))
+            args = parser.parse_args(words)
             if not hasattr(args, "run"):  # no command at all
                 parser.print_help(sys.stderr)
                 return 2
             screen = Screen(as_json=args.as_json)
             status: int = args.run(args, screen)
-        except SystemExit as ended:  # argparse has said what it had to say
+        except SystemExit as ended:  # argparse has printed its message
             status = ended.code if isinstance(ended.code, int) else 2
         sys.stdout.flush()
     except QnsError as problem:
@@ -104,17 +87,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         status = _INTERRUPTED
     except BrokenPipeError:
-        _give_up_output()
-        status = _NOBODY_READS
-    except OSError as problem:  # reading is dealt with where it happens: this is the output
-        _give_up_output()
+        _discard_output()
+        status = _BROKEN_PIPE
+    except OSError as problem:  # errors of reading are handled elsewhere: this is the output
+        _discard_output()
         screen.error(Problem(f"cannot write: {problem.strerror or problem}"))
         status = 2
     return status
 
 
-def new_parser() -> ArgumentParser:
-    parser = ArgumentParser(
+def new_parser(names: Sequence[str] = COMMANDS) -> CommandParser:
+    """Returns the parser of a command line with these commands."""
+    parser = CommandParser(
         prog="qns",
         description=_DESCRIPTION.strip(),
         epilog=epilog(_EXAMPLES),
@@ -123,31 +107,40 @@ def new_parser() -> ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"qns {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
+    for name in names:
+        import_module(f"qns.cli.commands.{name}").add(commands)
     return parser
 
 
+def _needed(words: Sequence[str]) -> Sequence[str]:
+    """Returns the commands whose modules have to be imported for this command line.
+
+    To import those of all commands takes longer than most commands do.
+    """
+    if words[:1] == ["--version"]:
+        return ()
+    return words[:1] if words and words[0] in COMMANDS else COMMANDS
+
+
 class _Help(RawDescriptionHelpFormatter):
-    """Leaves room for the longest command, also where argparse (before 3.12.7) forgets to."""
+    """Reserves the width of the longest command, which argparse before 3.12.7 does not."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        longest = max(len(command.__name__.rpartition(".")[2]) for command in COMMANDS)
-        self._action_max_length = 2 * self._indent_increment + longest
+        self._action_max_length = 2 * self._indent_increment + max(map(len, COMMANDS))
 
 
 def _utf8(stream: TextIO | None) -> TextIO:
-    """The stream, writing UTF-8 whatever the locale; a closed one swallows what it is given."""
+    """Makes a stream write UTF-8 in any locale. A closed stream is replaced by os.devnull."""
     if stream is None:
-        return open(os.devnull, "w", encoding="utf-8")  # open until the end
+        return open(os.devnull, "w", encoding="utf-8")  # closed when the process ends
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     return stream
 
 
-def _give_up_output() -> None:
-    """So that Python does not try to flush what nobody can take when it ends."""
+def _discard_output() -> None:
+    """Redirects standard output, so that Python does not fail to flush it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # not a file: nothing to flush

@@ -1,4 +1,4 @@
-"""The mappings of the shipped federations, by schema and name."""
+"""Mappings: the schema mappings of the shipped federations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MAPPINGS: Final = ("partial", "full")
 
 
 def mappings_of(schema: Schema) -> dict[str, SchemaMapping]:
-    """`partial` and `full`; in the agencies' federation everybody hosts everything."""
+    """Returns the mappings `partial` and `full`. In `agencies` they are the same."""
     if schema == AGENCIES:
         return {"partial": AGENCIES_MAPPING, "full": AGENCIES_MAPPING}
     if schema == WEATHER:
         return {"partial": WEATHER_PARTIAL, "full": WEATHER_FULL}
     raise QnsError(
-        f"no mapping comes with the schema {shorten(schema.name)}",
-        remedy=f"producers are known for {AGENCIES.name} and {WEATHER.name}",
+        f"no mapping is shipped for the schema {shorten(schema.name)}",
+        remedy=f"use {AGENCIES.name} or {WEATHER.name}",
     )

@@ -1,25 +1,40 @@
-"""What the commands share: how a command is declared, and the options that many of them take."""
+"""Options: the parser of the command line, and the options that many commands have."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import (
+    Action,
+    ArgumentParser,
+    RawDescriptionHelpFormatter,
+    _SubParsersAction,
+)
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from qns.d2q.shipped import SHIPPED
+from qns.errors import near_misses, shorten
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     Commands = _SubParsersAction[ArgumentParser]
 else:
     Commands = Any
 
 
+class CommandParser(ArgumentParser):
+    """A parser that answers a mistyped command with the commands of similar names."""
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if isinstance(action, _SubParsersAction) and value not in action.choices:
+            near = " or ".join(near_misses(value, action.choices))
+            remedy = f"did you mean {near}?" if near else f"see {self.prog} --help"
+            self.error(f"unknown command {shorten(value)} ({remedy})")
+        super()._check_value(action, value)
+
+
 def new_command(
     commands: Commands, name: str, summary: str, description: str, examples: Sequence[str]
 ) -> ArgumentParser:
-    """A command whose help ends with examples to copy."""
+    """Adds a command. Its help ends with examples."""
     parser = commands.add_parser(
         name,
         help=summary,

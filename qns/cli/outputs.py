@@ -1,4 +1,4 @@
-"""Outputs: a named file, written whole or not at all."""
+"""Outputs: writes a named file completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from qns.errors import QnsError
 
 
 def save(name: str, data: bytes) -> None:
-    """Replaces the file in one step: it may be the very one that `data` was made from."""
+    """Replaces a file in one step, because it may be the source of `data`."""
     try:
         target = Path(os.path.realpath(name))
-        if target.exists() and not target.is_file():  # a device: nothing to replace
+        if target.exists() and not target.is_file():  # a device cannot be replaced
             target.write_bytes(data)
         else:
             _replace(target, data)

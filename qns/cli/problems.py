@@ -1,4 +1,4 @@
-"""Problems: what is wrong with an input, and where, as people and programs read it.
+"""Problems: an error with its place in the input, as text and as JSON.
 
 subscriptions.tsv:3: Enterprise/Holder has no property 'Nmae' (did you mean Name?)
   S3  Enterprise/Holder where Nmae = "Rossi"
@@ -19,7 +19,7 @@ EXCERPT_CHARACTERS: Final = 76
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`line` and `column` count from 1; `text` is the line that the column is in."""
+    """`line` and `column` count from 1. `text` is the line with the column."""
 
     problem: str
     remedy: str = ""
@@ -38,9 +38,10 @@ class Problem:
         text: str = "",
         offset: int = 0,
     ) -> Problem:
-        """From an error about `text`, which begins on a line of the file after `offset` characters.
+        """Converts an error about `text`.
 
-        The error counts its own line and column from there.
+        `text` begins on a line of the file after `offset` characters. The line and the column of
+        the error are relative to `text`.
         """
         own_line, column = error.line or 1, error.column
         rows = text.split("\n")
@@ -51,7 +52,7 @@ class Problem:
             line += own_line - 1
         elif error.line is not None and (file is None or len(rows) > 1 or not text):
             line = error.line
-        return cls(_told(error, file), error.remedy, file, line, column, row)
+        return cls(_message(error, file), error.remedy, file, line, column, row)
 
     @property
     def place(self) -> str:
@@ -61,14 +62,14 @@ class Problem:
 
     @property
     def message(self) -> str:
-        """One line: place, problem, remedy."""
+        """Place, problem and remedy in one line."""
         where = f"{self.place}: " if self.place else ""
         what_now = f" ({self.remedy})" if self.remedy else ""
         return visible(f"{where}{self.problem}{what_now}")
 
     @property
     def excerpt(self) -> tuple[str, str] | None:
-        """The offending text, cut to fit, and a caret under the column."""
+        """A part of the wrong line, and a caret under the column."""
         if self.column is None or not self.text:
             return None
         at = min(self.column - 1, len(self.text))
@@ -89,19 +90,19 @@ class Problem:
 
 
 def visible(text: str) -> str:
-    """The text on one line, with nothing in it that a terminal would obey."""
+    """Returns the text on one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _plain(text: str) -> str:
-    """As `visible`, but each character stays one, so that the caret stands right."""
+    """Replaces each control character by one character, so that the caret stays right."""
     return "".join(c if c.isprintable() else " " if c in "\t\n\r" else "·" for c in text)
 
 
-def _told(error: QnsError, file: str | None) -> str:
-    """The problem with the place inside its line, less what file, line and column say already."""
+def _message(error: QnsError, file: str | None) -> str:
+    """Returns place and problem without the file, line and column, which are shown apart."""
     if file is None:
         return f"{error.place}: {error.problem}" if error.place else error.problem
     known = {file, "" if error.line is None else mark_text(error.line, error.column)}

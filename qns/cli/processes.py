@@ -1,4 +1,4 @@
-"""Processes: workers for a long computation, which leave Ctrl-C to the command and die with it."""
+"""Processes: worker processes, which leave Ctrl-C to the command and end with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threading import Thread
 
 @contextmanager
 def processes(number: int) -> Iterator[Executor | None]:
-    """So many fresh processes; None if this one is enough."""
+    """Starts worker processes. Yields None if `number` is 1: then the command does the work."""
     if number <= 1:
         yield None
         return
@@ -28,7 +28,7 @@ def processes(number: int) -> Iterator[Executor | None]:
 
 
 def _follow_the_command() -> None:
-    """A command that is killed cannot stop its workers: they watch it themselves."""
+    """Ends this worker when the command ends, because a killed command cannot stop its workers."""
     command = parent_process()
     if command is not None:
         Thread(target=_leave_with, args=(command.sentinel,), daemon=True).start()
@@ -40,7 +40,7 @@ def _leave_with(sentinel: int) -> None:
 
 
 def _start(pool: ProcessPoolExecutor, number: int) -> None:
-    """Each idle request starts a process, and a process ignores what its parent ignores."""
+    """Starts all processes while SIGINT is ignored: they inherit that. Each submit starts one."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         for _ in range(number):

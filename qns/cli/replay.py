@@ -1,4 +1,4 @@
-"""Replay: one seed of the simulator told in lines: its plan, its history, its verdict."""
+"""Replay: the plan, the history and the verdict of one simulated seed, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from math import isfinite
 from time import monotonic
 from typing import Any, Final
 
-from qns.cli.bar import bar
 from qns.cli.problems import visible
+from qns.cli.progress import counted_progress
 from qns.cli.screen import Screen
+from qns.cli.wording import counted, shortened
 from qns.history.records import Record
+from qns.simulation.actions import Action
 from qns.simulation.campaign import Breach, Result
 from qns.simulation.minimise import Attempt, minimise
-from qns.simulation.workload import Action, Plan
+from qns.simulation.workload import Plan
 
 MOST_RUNS: Final = 300
 MOST_SECONDS: Final = 300.0
-"""Minimising ends with either."""
+"""Minimising ends when either bound is reached."""
 
-_LONGEST_LINE: Final = 160
+LONGEST_LINE: Final = 160
 
 
 def smallest(plan: Plan) -> tuple[Attempt, bool]:
-    """The smallest plan found within the bounds, and whether Ctrl-C cut the search short."""
+    """Returns the smallest plan found within the bounds, and True if Ctrl-C stopped the search."""
     found: Attempt | None = None
     until = monotonic() + MOST_SECONDS
     try:
-        with bar("minimising", MOST_RUNS) as advance:
+        with counted_progress("minimising", MOST_RUNS) as advance:
             for found in islice(minimise(plan), MOST_RUNS):
                 advance(f"minimising, {counted(size(found.plan), 'action')} left")
                 if monotonic() > until:
@@ -41,14 +43,16 @@ def smallest(plan: Plan) -> tuple[Attempt, bool]:
     return found, False
 
 
-# -- for people -----------------------------------------------------------------------------------
+# -- text -----------------------------------------------------------------------------------------
 
 
 def show_plan(plan: Plan, screen: Screen) -> None:
     screen.line(
         f"stores in {'SQLite' if plan.sqlite else 'plain dictionaries'}, "
         f"{f'at most {plan.most_owed:g}' if isfinite(plan.most_owed) else 'any number of'} "
-        "events owed to an organisation"
+        "events owed to an organisation, "
+        f"{f'at most {plan.longest_queue:g}' if isfinite(plan.longest_queue) else 'any number of'} "
+        "deliveries of a user"
     )
     for name, organisation in plan.federation.organisations.items():
         screen.line(
@@ -56,8 +60,8 @@ def show_plan(plan: Plan, screen: Screen) -> None:
             f"hosts {', '.join(sorted(organisation.hosts))}"
         )
     for when, actions in (
-        ("while things break", plan.actions),
-        ("once all is healed, counted from then", plan.calm_actions),
+        ("with faults", plan.actions),
+        ("after the faults, counted from their end", plan.calm_actions),
     ):
         if actions:
             screen.line((f"{when}:", "dim"))
@@ -72,9 +76,9 @@ def show_history(history: Iterable[Record], screen: Screen) -> None:
 
 def record_line(number: int, record: Record) -> str:
     """`   17     3.402 s  Met02  ntfy    sub=s3 source=Met01 event=e5`"""
-    told = " ".join(_fields(record))
+    fields = " ".join(_fields(record))
     start = f"{number:>5} {record['t']:9.3f} s  {record.get('org', ''):6} {record['do']:8}"
-    return cut(visible(f"{start}{told}").rstrip())
+    return shortened(visible(f"{start}{fields}").rstrip(), LONGEST_LINE)
 
 
 def _fields(record: Record) -> Iterator[str]:
@@ -102,19 +106,11 @@ def show_verdict(result: Result, screen: Screen) -> None:
     screen.line(f"seed {result.seed}: ", verdict)
 
 
-def cut(line: str) -> str:
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def size(plan: Plan) -> int:
     return len(plan.actions) + len(plan.calm_actions)
 
 
-# -- for programs ---------------------------------------------------------------------------------
+# -- JSON -----------------------------------------------------------------------------------------
 
 
 def replay_as_json(plan: Plan, result: Result) -> dict[str, Any]:
@@ -140,6 +136,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
             for name, each in plan.federation.organisations.items()
         },
         "most_owed": plan.most_owed if isfinite(plan.most_owed) else None,
+        "longest_queue": plan.longest_queue if isfinite(plan.longest_queue) else None,
         "sqlite": plan.sqlite,
         "actions": [_action_as_json(each) for each in plan.actions],
         "calm_actions": [_action_as_json(each) for each in plan.calm_actions],

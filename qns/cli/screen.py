@@ -1,7 +1,6 @@
-"""The screen: where a command writes what it found, and what went wrong.
+"""Screen: writes results to standard output and errors and progress to standard error.
 
-Colour only for a terminal, and never where NO_COLOR asks for none; JSON is never coloured.
-Standard output carries results, standard error everything else.
+Text is coloured on a terminal, unless NO_COLOR is set. JSON is never coloured.
 """
 
 from __future__ import annotations
@@ -14,51 +13,46 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import MofNCompleteColumn, TaskProgressColumn, TimeRemainingColumn
 from rich.text import Text
 
 from qns.cli.inputs import Input
 from qns.cli.problems import Problem
+from qns.cli.progress import new_progress
 
 Part = str | tuple[str, str]
-"""Words, or words with a style."""
+"""Text, or text with a style."""
 
 
 class Screen:
+    """The output of one command, as text or as JSON."""
+
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self._out = _console(sys.stdout)
         self._err = _console(sys.stderr)
 
     def line(self, *parts: Part) -> None:
-        """One line of a result, for people."""
+        """Prints one line of a result as text."""
         text = Text.assemble(*parts)
         text.rstrip()
         self._out.print(text, soft_wrap=True)
 
     def json(self, result: object) -> None:
-        """One line of a result, for programs."""
+        """Prints one line of a result as JSON."""
         sys.stdout.write(json.dumps(result, ensure_ascii=False) + "\n")
 
     def raw(self, text: str) -> None:
-        """Text for whoever reads it next, at once."""
+        """Prints text unchanged and flushes it."""
         sys.stdout.write(text)
         sys.stdout.flush()
 
     def finding(self, problem: Problem) -> None:
-        """A problem that a command was asked to look for."""
+        """Prints a problem that is a result of the command, as of `qns check`."""
         self._show(self._out, problem)
 
     def error(self, problem: Problem) -> None:
-        """A problem that keeps a command from its work."""
+        """Prints a problem that prevents the work of the command."""
         if self.as_json:
             sys.stderr.write(json.dumps(problem.as_json(), ensure_ascii=False) + "\n")
         else:
@@ -68,24 +62,16 @@ class Screen:
     def progress(
         self, what: str, source: Input, *, beside_output: bool = False
     ) -> Iterator[Callable[[int], None]]:
-        """A bar on standard error while a file is read, if anyone is looking.
+        """Shows a progress bar while a file is read, if standard error is a terminal.
 
-        Results that scroll by on the same terminal (`beside_output`) are progress enough.
+        With `beside_output` there is no bar if the results are printed on the same terminal.
         """
         if not self._err.is_terminal or (beside_output and self._out.is_terminal):
             yield lambda _: None
             return
         total = source.size_bytes
         measure = TaskProgressColumn() if total else MofNCompleteColumn()
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), measure)
-        with Progress(
-            *columns,
-            TimeRemainingColumn(),
-            console=self._err,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        ) as bar:
+        with new_progress(measure, TimeRemainingColumn(), console=self._err) as bar:
             task = bar.add_task(what, total=total)
             yield lambda count: bar.advance(task, count)
 
@@ -114,5 +100,5 @@ def _console(file: TextIO) -> Console:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leaves it to `main`, instead of ending the process on the spot."""
+        """Raises an error that `main` handles, instead of ending the process."""
         raise BrokenPipeError

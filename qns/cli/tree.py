@@ -1,4 +1,4 @@
-"""Trees of styled words, drawn with lines."""
+"""Tree: draws a tree of styled text with lines."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from qns.cli.screen import Part
 
 @dataclass(slots=True)
 class Branch:
-    """One line of the tree, and what hangs below it."""
+    """One line of the tree and its branches."""
 
     label: list[Part]
     below: list[Branch] = field(default_factory=list)
 
 
 def tree_lines(top: Branch) -> Iterator[list[Part]]:
-    """The lines of a tree; it may be as deep as one likes."""
+    """Yields the lines of a tree of any depth."""
     yield top.label
     waiting = _hung(top, "")
     while waiting:
@@ -27,5 +27,5 @@ def tree_lines(top: Branch) -> Iterator[list[Part]]:
 
 
 def _hung(branch: Branch, stem: str) -> list[tuple[str, Branch, bool]]:
-    """The branches below, the first on top of the stack."""
+    """Returns the branches below as a stack, with the first on top."""
     return [(stem, each, each is branch.below[-1]) for each in reversed(branch.below)]

@@ -1,41 +1,51 @@
-"""What programs import to talk to the peer of their organisation."""
+"""The clients of a peer, what they take and return, and the errors that they raise."""
 
-from __future__ import annotations
+import typing as _typing
 
-from typing import TYPE_CHECKING, Any
-
+import qns as _qns
 from qns.client.address import PeerUnreachable
 from qns.client.client import Client
 from qns.client.collection import Collection
-from qns.client.cursor import CursorAhead
 from qns.client.delivered import Delivered
 from qns.client.deliveries import DeliveryStream
+from qns.d2q.typed_values import TypedValues
+from qns.errors import Busy, QnsError
+from qns.iil.cursor import CursorAhead
+from qns.iil.deliveries_dropped import DeliveriesDropped, Dropped
+from qns.iil.requests import Published, Subscribed, SubscriptionInfo, Unsubscribed
 
-if TYPE_CHECKING:
-    from qns.client.async_client import AsyncClient, AsyncDeliveryStream
+if _typing.TYPE_CHECKING:
+    from qns.client.async_client import AsyncClient
     from qns.client.async_collection import AsyncCollection
+    from qns.client.async_deliveries import AsyncDeliveryStream
 
 __all__ = [
     "AsyncClient",
     "AsyncCollection",
     "AsyncDeliveryStream",
+    "Busy",
     "Client",
     "Collection",
     "CursorAhead",
     "Delivered",
+    "DeliveriesDropped",
     "DeliveryStream",
+    "Dropped",
     "PeerUnreachable",
+    "Published",
+    "QnsError",
+    "Subscribed",
+    "SubscriptionInfo",
+    "TypedValues",
+    "Unsubscribed",
 ]
 
+_ASYNCHRONOUS = ("AsyncClient", "AsyncCollection", "AsyncDeliveryStream")
 
-def __getattr__(name: str) -> Any:
-    """The asynchronous half, and aiohttp with it, only for those who ask for it."""
-    if name in {"AsyncClient", "AsyncDeliveryStream"}:
-        from qns.client import async_client
 
-        return getattr(async_client, name)
-    if name == "AsyncCollection":
-        from qns.client import async_collection
-
-        return async_collection.AsyncCollection
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> _typing.Any:
+    """Loads the asynchronous names, which need aiohttp, on first use."""
+    if name not in _ASYNCHRONOUS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(_qns, name)
+    return value

@@ -1,4 +1,4 @@
-"""Address: where a peer's port for its own users is reached."""
+"""Address: the address of a peer's port for its own users."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ DEFAULT_PEER: Final = "http://127.0.0.1:8701/"
 
 
 class PeerUnreachable(QnsError):
-    """No answer from the peer: it is not there, is too slow, or is no peer."""
+    """The peer gave no answer: it does not run, is too slow, or is not a peer."""
 
     may_be_done = False
-    """The request may have reached the peer; only its answer is missing."""
+    """True if the peer may have received the request; then only its answer is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """Host, port and path. Only http on loopback is accepted."""
+
     host: str
     port: int
     path: str
 
     @classmethod
     def of(cls, peer: str) -> Self:
-        """From a peer's base address, such as http://127.0.0.1:8701/."""
+        """Reads a peer's base address, such as http://127.0.0.1:8701/."""
         remedy = f"write it as {DEFAULT_PEER}"
         try:
             parts = urlsplit(urljoin(peer if peer.endswith("/") else f"{peer}/", "local"))
@@ -37,11 +39,11 @@ class Address:
         if host is None or not peer.isascii() or not peer.isprintable() or " " in peer:
             raise ValueRefused(f"{shorten(peer)} is not the address of a peer", remedy=remedy)
         if parts.scheme != "http":
-            raise ValueRefused(f"{shorten(peer)}: only http is spoken yet", remedy=remedy)
+            raise ValueRefused(f"{shorten(peer)}: only http is supported", remedy=remedy)
         if not _is_loopback(host):
             raise ValueRefused(
                 f"{shorten(host)} is not this machine",
-                remedy="until there is mutual TLS, peers are reached on 127.0.0.1 only",
+                remedy="without mutual TLS, peers are reached on 127.0.0.1 only",
             )
         return cls(host, port or 80, parts.path)
 
@@ -52,17 +54,17 @@ class Address:
 
     @property
     def base(self) -> str:
-        """As people know it."""
+        """The base address, as users write it."""
         return self.url.removesuffix("local")
 
     def unreachable(self, problem: BaseException, *, may_be_done: bool) -> PeerUnreachable:
-        """What went wrong on the way, in words."""
+        """Returns the error for a problem of the network."""
         reason = (isinstance(problem, OSError) and problem.strerror) or str(problem)
         if isinstance(problem, TimeoutError):
             reason = "it takes too long"
-        told = f"no answer from the peer at {self.base}"
+        message = f"no answer from the peer at {self.base}"
         error = PeerUnreachable(
-            f"{told}: {reason}" if reason else told,
+            f"{message}: {reason}" if reason else message,
             remedy="start it with qns peer run CONFIG.toml, or give the address of another",
         )
         error.may_be_done = may_be_done

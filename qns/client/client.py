@@ -1,6 +1,6 @@
-"""Client: a peer's port for its own users, from any Python program.
+"""Client: a user's access to the peer of its organisation, for programs with threads.
 
-from qns.client import Client
+from qns import Client
 
 with Client("http://127.0.0.1:8701/", "maria") as client:
     client.subscribe("Enterprise/Holder where Name.accuracy <= medium", id="bad-names")
@@ -13,53 +13,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from threading import Event as Flag
-from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from qns.cbr.event import Event
 from qns.client.address import Address
-from qns.client.calls import Call, delivered, new_id, schema_of
-from qns.client.connections import Connections
+from qns.client.blocking import BlockingTransport
+from qns.client.core import ClientCore, run_blocking
 from qns.client.delivered import Delivered
 from qns.client.deliveries import DeliveryStream
-from qns.client.patience import Patience
-from qns.client.publication import publication
 from qns.d2q.schema import Schema
-from qns.errors import QnsError
-from qns.iil.requests import (
-    AcknowledgeDeliveries,
-    Answer,
-    Deliveries,
-    ListSubscriptions,
-    Ok,
-    Pause,
-    Published,
-    Read,
-    Renew,
-    Request,
-    Resume,
-    Subscribe,
-    Subscribed,
-    SubscriptionInfo,
-    Subscriptions,
-    Unsubscribe,
-    Unsubscribed,
-)
-from qns.soap.typed_event import TypedPublish
-
-T = TypeVar("T", bound=Answer)
+from qns.iil.requests import Published, Subscribed, SubscriptionInfo, Unsubscribed
 
 
 class Client:
-    """One user of one peer. Threads may share it: each call has a connection of its own.
+    """One user of one peer. Threads may share a client: each call has a connection of its own.
 
-    What may be done twice without harm is repeated while the peer is away or busy, until
-    `patience_s` is over: everything but unsubscribe, pause and resume, which are repeated only if
-    the peer cannot have got them. Any other fault is raised as the QnsError that the peer tells.
+    While the peer is unreachable or busy, idempotent requests are repeated until `patience_s` is
+    over. Only unsubscribe, pause and resume are not idempotent: they are repeated only if the peer
+    cannot have received them. Every other fault is raised at once as the QnsError that the peer
+    reports.
 
-    `schema` (a name, a file or a Schema) is needed to read or publish `Event` objects; fields and
-    XML go without. `timeout_s` is how long the peer may take for one answer.
+    `schema` (a name, a file or a Schema) is needed only to read or publish `Event` objects.
+    `timeout_s` is how long the peer may take for one answer.
     """
 
     def __init__(
@@ -72,14 +47,14 @@ class Client:
         timeout_s: float = 30.0,
         patience_s: float = 60.0,
     ) -> None:
-        self.address = Address.of(peer)
-        self.owner = owner
-        self.schema = schema_of(schema)
-        self.token = token
-        self.timeout_s = timeout_s
-        self.patience_s = patience_s
-        self._connections = Connections(self.address)
-        self._closed = Flag()
+        self._core = ClientCore(
+            BlockingTransport(Address.of(peer)),
+            owner,
+            schema=schema,
+            token=token,
+            timeout_s=timeout_s,
+            patience_s=patience_s,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -88,106 +63,87 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends what is under way, in every thread: it raises PeerUnreachable there."""
-        self._closed.set()
-        self._connections.close()
+        """Closes the connections. Calls under way in other threads raise PeerUnreachable."""
+        run_blocking(self._core.close())
 
-    def sibling(self, *, patience_s: float) -> Client:
-        """The same user at the same peer, to be closed on its own."""
-        return Client(
-            self.address.base,
-            self.owner,
-            schema=self.schema,
-            token=self.token,
-            timeout_s=self.timeout_s,
-            patience_s=patience_s,
-        )
+    @property
+    def owner(self) -> str:
+        """The user whose subscriptions these are."""
+        return self._core.owner
+
+    @property
+    def patience_s(self) -> float:
+        """How long a request is repeated while the peer is unreachable or busy."""
+        return self._core.patience_s
+
+    @patience_s.setter
+    def patience_s(self, seconds: float) -> None:
+        self._core.patience_s = seconds
 
     # --- subscriptions ----------------------------------------------------------------------------
 
     def subscribe(
         self, text: str, *, id: str = "", group: str = "", lifetime_s: float = inf
     ) -> Subscribed:
-        """Subscribes, in any spelling of the language or D2Q XML.
+        """Subscribes. `text` is in any notation of the language, or D2Q XML.
 
-        The answer comes at once; `pending` names the producers that do not know of it yet.
-        Subscribing again with the same id changes nothing. Of a delivery `group` each event goes
-        to one member. Without `renew` it ends after its lifetime.
+        The answer comes at once; `pending` names the producers at which the subscription is not
+        stable yet. Subscribing again with the same id changes nothing. Each event goes to one
+        member of a delivery `group`. The subscription ends after its lifetime unless it is renewed.
         """
-        request = Subscribe(self.owner, text, id or new_id(), group, lifetime_s)
-        return self._ask(request, Subscribed)
+        return run_blocking(self._core.subscribe(text, id=id, group=group, lifetime_s=lifetime_s))
 
     def unsubscribe(self, id: str) -> Unsubscribed:
-        """Ends a subscription; `dropped` counts the deliveries that nobody acknowledged."""
-        return self._ask(Unsubscribe(self.owner, id), Unsubscribed)
+        """Ends a subscription. `dropped` counts the deliveries that were not acknowledged."""
+        return run_blocking(self._core.unsubscribe(id))
 
     def renew(self, id: str, *, lifetime_s: float = inf) -> Subscribed:
-        """Lets it live so long from now."""
-        return self._ask(Renew(self.owner, id, lifetime_s), Subscribed)
+        """Sets the lifetime of a subscription, counted from now."""
+        return run_blocking(self._core.renew(id, lifetime_s=lifetime_s))
 
     def pause(self, id: str) -> None:
-        """From now on events gather at the peer, until it is resumed."""
-        self._ask(Pause(self.owner, id), Ok)
+        """Holds the events of a subscription back at the peer until it is resumed."""
+        run_blocking(self._core.pause(id))
 
     def resume(self, id: str) -> None:
-        self._ask(Resume(self.owner, id), Ok)
+        """Ends a pause. The events that were held back are delivered."""
+        run_blocking(self._core.resume(id))
 
     def subscriptions(self) -> tuple[SubscriptionInfo, ...]:
-        """The owner's subscriptions, with how many events wait at each."""
-        return self._ask(ListSubscriptions(self.owner), Subscriptions).subscriptions
+        """Returns the owner's subscriptions, each with the number of events that wait for it."""
+        return run_blocking(self._core.subscriptions())
 
     # --- events -----------------------------------------------------------------------------------
 
     def publish(self, event: Mapping[str, Any] | Event) -> Published:
-        """Publishes a quality change; when this returns, it is on the peer's disk.
+        """Publishes an event. When this returns, the event is on the peer's disk.
 
-        An event is a mapping as in a line of JSON, {"id", "class", "source", "data": {…},
-        "quality": {…}, …}, or an `Event`. Publishing it again with the same id changes nothing,
-        and is answered `again`.
+        An event is an `Event` or a mapping as in a line of JSON: {"id", "class", "source",
+        "data": {…}, "quality": {…}, …}. Publishing again with the same id changes nothing; the
+        answer then has `again` set.
         """
-        return self._ask(publication(event, self.owner, self.schema), Published)
+        return run_blocking(self._core.publish(event))
 
     def pull(
-        self, id: str, *, after: int = 0, limit: int = 100, wait_s: float = 0.0
+        self, id: str, *, after: int | str = 0, limit: int = 100, wait_s: float = 0.0
     ) -> list[Delivered]:
-        """Deliveries beyond a number, oldest first. Changes nothing: `acknowledge` does.
+        """Returns the deliveries after a cursor, oldest first. Does not acknowledge them.
 
-        If there are none, the peer waits so long for one, at most 60 seconds.
+        `after` is the `cursor` of the last delivery that was read, or only its number. With the
+        cursor, CursorAhead is raised if the peer was put back to an older state.
+
+        If there are none, the peer waits for one up to `wait_s` seconds, at most 60. There may be
+        fewer than `limit` although more wait: one answer has about half a MiB of events.
         """
-        answer = self._ask(Read(self.owner, id, after, limit), Deliveries, wait_s=wait_s)
-        return delivered(answer, self.schema)
+        return run_blocking(self._core.pull(id, after=after, limit=limit, wait_s=wait_s))
 
-    def acknowledge(self, id: str, upto: int) -> None:
-        """Up to this number the deliveries are yours for good; the peer forgets them."""
-        self._ask(AcknowledgeDeliveries(self.owner, id, upto), Ok)
+    def acknowledge(self, id: str, upto: int | str) -> None:
+        """Acknowledges the deliveries up to a cursor or a number. The peer deletes them."""
+        run_blocking(self._core.acknowledge(id, upto))
 
-    def deliveries(self, id: str, *, after: int = 0, limit: int = 100) -> DeliveryStream:
-        """The deliveries of a subscription, one by one, as long as you care to listen.
+    def deliveries(self, id: str, *, after: int | str = 0, limit: int = 100) -> DeliveryStream:
+        """Returns an endless iterator over the deliveries of a subscription.
 
-        See DeliveryStream for what is delivered once, and what again after a crash.
+        `DeliveryStream` describes which deliveries come again after a crash.
         """
-        return DeliveryStream(self, id, after, limit)
-
-    # --- asking -----------------------------------------------------------------------------------
-
-    def _ask(self, request: Request | TypedPublish, kind: type[T], *, wait_s: float = 0.0) -> T:
-        call = Call.of(request, wait_s=wait_s, token=self.token)
-        patience = Patience(monotonic() + self.patience_s)
-        while True:
-            try:
-                answer = self._try(call)
-            except QnsError as problem:
-                if self._closed.is_set() or not call.may_follow(problem):
-                    raise
-                pause_s = patience.next_pause_s(monotonic())
-                if pause_s is None or self._closed.wait(pause_s):
-                    raise
-            else:
-                assert isinstance(answer, kind)
-                return answer
-
-    def _try(self, call: Call) -> Answer:
-        timeout_s = self.timeout_s + call.wait_s
-        new = not call.is_repeatable
-        reply = self._connections.post(call.body, call.headers, timeout_s, new=new)
-        return call.answer(self.address, *reply)
+        return DeliveryStream(self._core, id, after, limit)

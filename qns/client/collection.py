@@ -1,197 +1,130 @@
-"""Collection: the events of a class as DACE sees them, a collection that others fill too.
+"""Collection: the events of a class as a collection that many programs fill and read.
 
     with Collection(client, "Enterprise/Holder where Name.accuracy <= medium") as holders:
         holders.contains(print)
         holders.add({"id": "e1", "class": "Enterprise/Holder", …})
 
-(Eugster, Guerraoui, Sventek: Distributed Asynchronous Collections; semantics §3.)
+This is the view of DACE (Eugster, Guerraoui, Sventek: Distributed Asynchronous Collections;
+semantics §3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
-from math import inf
+from collections.abc import Iterator, Mapping
 from threading import Thread, current_thread
-from time import monotonic
-from types import TracebackType
 from typing import Any, Self
 
 from qns.cbr.event import Event
 from qns.client.calls import LONGEST_WAIT_S
 from qns.client.client import Client
+from qns.client.collection_core import Callback, CollectionCore, Listener
+from qns.client.core import ClientCore, run_blocking
 from qns.client.delivered import Delivered
-from qns.client.deliveries import DeliveryStream
-from qns.client.scope import LIFETIME_S, NOTICE_S, Lease, Scope
 from qns.errors import QnsError
 from qns.iil.requests import Published
-
-Callback = Callable[[Delivered], object]
 
 
 class Collection:
     """The events of one class, narrowed by `from …` and `where …` if wanted.
 
-    `contains`, `remove`, `get` and iteration are about exactly that class; `contains_all` is
-    about the classes below it too. All of them concern what is published from then on, and besides
-    what was published before and is still available (Δ of semantics §8): like any late
-    subscriber, a collection is owed that as well.
+    `contains`, `remove`, `get` and iteration concern exactly that class; `contains_all` also
+    concerns the classes below it. Like every late subscriber, each of them gets the events that are
+    published from then on, and the earlier ones that are still available (Δ of semantics §8).
 
-    Each of them is a subscription of its own, which ends when the `with` block is left, or a day
-    after the program has died. Use `Client.subscribe` and `Client.deliveries` for one that
+    Each of them is a subscription of its own. It ends when the `with` block is left, or a day after
+    the program has died. Use `Client.subscribe` and `Client.deliveries` for a subscription that
     outlives the program.
     """
 
     def __init__(self, client: Client, of: str) -> None:
-        self.scope = Scope(of)
-        self._client = client
-        self._listeners: list[_Listener] = []
-        self._own: DeliveryStream | None = None
-        self._lease = Lease()
+        self._core = CollectionCore(client._core, of, _ThreadListener)
 
     def add(self, event: Mapping[str, Any] | Event) -> Published:
         """Publishes an event."""
-        self._check()
-        return self._client.publish(event)
+        return run_blocking(self._core.add(event))
 
     def get(self, timeout_s: float | None = None) -> Delivered | None:
-        """The next event, which is then gone for this collection object; others still get it.
+        """Returns the next event and removes it from this object; other programs still get it.
 
-        Waits for one; None if none comes in time. What is published before the first `get` and is
-        not available any longer is not there.
+        Waits for an event; returns None if none comes in time. The first `get` subscribes, so
+        earlier events are returned only if they are still available.
         """
-        until = inf if timeout_s is None else monotonic() + timeout_s
-        while True:
-            self._check()
-            stream = self._stream()
-            found = stream.take(min(NOTICE_S, max(0.0, until - monotonic())))
-            if found is not None:  # the peer hears of it with a later one, or never if none comes
-                return found
-            if monotonic() >= until:
-                return None
+        return run_blocking(self._core.get(timeout_s))
 
     def __iter__(self) -> Iterator[Delivered]:
-        """What `get` would return, again and again, without end."""
+        """Iterates over the results of `get`, without end."""
         while True:
             if (found := self.get()) is not None:
                 yield found
 
     def contains(self, callback: Callback) -> str:
-        """Calls back for each event of exactly this class; the id of the subscription.
+        """Calls back for each event of exactly this class. Returns the id of the subscription.
 
-        Callbacks run in a thread, one event after another, each once. If one raises an error, its
-        thread ends, and the next use of the collection, or leaving its block, raises the error.
+        Callbacks run in a thread, one event after another, each once. If a callback raises an
+        error, its thread ends, and the error is raised at the next use of the collection or when
+        its block is left.
         """
-        return self._listen(self.scope.exactly, callback)
+        return run_blocking(self._core.contains(callback))
 
     def contains_all(self, callback: Callback) -> str:
-        """As `contains`, for the classes below this one too."""
-        return self._listen(self.scope.with_all_below, callback)
+        """Calls back like `contains`, also for the classes below this one."""
+        return run_blocking(self._core.contains_all(callback))
 
     def remove(self, callback: Callback, *, group: str = "") -> str:
-        """As `contains`, but of all who remove from this collection one gets each event.
+        """Calls back like `contains`, but each event goes to one member of a delivery group.
 
-        These are all in the organisation whose collections are described by the same text, or
-        who name the same `group`. Who dies with an event loses it to another member, when its lease
-        at the peer has lapsed: a callback that had finished by then happens twice.
+        The members are all callers in the organisation with the same text, or with the same
+        `group`. If a member dies with an event, another member gets the event when the lease at the
+        peer has ended. If the callback had already finished by then, it happens twice.
         """
-        return self._listen(self.scope.exactly, callback, group or self.scope.group)
+        return run_blocking(self._core.remove(callback, group=group))
 
     def close(self) -> None:
-        """Ends all subscriptions of this collection; a callback under way is finished first."""
-        listeners, self._listeners = self._listeners, []
-        own, self._own = self._own, None
-        for listener in listeners:
-            listener.stop()
-        with ExitStack() as ending:  # from the last to the first, each whatever the others do
-            for listener in listeners:
-                ending.callback(listener.check)
-                ending.callback(listener.leave, self._client)
-            if own is not None:
-                ending.callback(self._client.unsubscribe, own.id)
+        """Ends all subscriptions of this collection. Running callbacks are finished first."""
+        run_blocking(self._core.close())
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-            return
-        with suppress(Exception):  # the error that ends the block matters more
-            self.close()
-
-    def _stream(self) -> DeliveryStream:
-        if self._own is None:
-            made = self._client.subscribe(self.scope.exactly, lifetime_s=LIFETIME_S)
-            self._own = self._client.deliveries(made.id)
-        elif self._lease.is_due:
-            self._client.renew(self._own.id, lifetime_s=LIFETIME_S)
-            self._lease.was_renewed()
-        return self._own
-
-    def _listen(self, text: str, callback: Callback, group: str = "") -> str:
-        self._check()
-        made = self._client.subscribe(text, group=group, lifetime_s=LIFETIME_S)
-        self._listeners.append(_Listener(self._client, made.id, callback))
-        return made.id
-
-    def _check(self) -> None:
-        for listener in self._listeners:
-            listener.check()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        run_blocking(self._core.leave(kind))
 
 
-class _Listener:
-    """One callback: its subscription, and the thread that calls it."""
+class _ThreadListener(Listener):
+    """Calls back in a thread."""
 
-    def __init__(self, client: Client, id: str, callback: Callback) -> None:
-        self.id = id
-        self.done = 0
-        """The last number whose callback has returned."""
-        self.error: Exception | None = None
-        self._callback = callback
-        self._client = client.sibling(patience_s=inf)
+    def __init__(self, client: ClientCore, id: str, callback: Callback) -> None:
+        super().__init__(client, id, callback)
+        self._error: Exception | None = None
         self._is_stopped = False
         self._thread = Thread(target=self._run, name=f"qns {id}", daemon=True)
         self._thread.start()
 
     def check(self) -> None:
-        if self.error is not None:
-            raise self.error
+        if self._error is not None:
+            raise self._error
 
     def stop(self) -> None:
         self._is_stopped = True
-        self._client.close()
+        run_blocking(self._client.close())
 
-    def leave(self, client: Client) -> None:
-        """Acknowledges what is done, so that no member of a group does it again."""
+    async def wait(self) -> None:
         if self._thread is not current_thread():
             self._thread.join()
-        if self.done:
-            client.acknowledge(self.id, self.done)
-        client.unsubscribe(self.id)
 
     def _run(self) -> None:
         try:
             self._call_back()
         except QnsError as problem:
             if not self._is_stopped:
-                self.error = problem
-        except Exception as problem:  # whatever the callback raises, for whoever made it
-            self.error = problem
+                self._error = problem
+        except Exception as problem:  # the callback's error is raised where the collection is used
+            self._error = problem
 
     def _call_back(self) -> None:
-        stream = self._client.deliveries(self.id)
-        lease = Lease()
         while not self._is_stopped:
-            found = stream.take(LONGEST_WAIT_S)
+            found = run_blocking(self._stream.take(LONGEST_WAIT_S))
             if found is not None:
                 self._callback(found)
-                self.done = found.number
-            if lease.is_due:
-                self._client.renew(self.id, lifetime_s=LIFETIME_S)
-                lease.was_renewed()
+                self._done = found.number
+            run_blocking(self.renew_if_due())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from threading import Lock
 from typing import NamedTuple
@@ -12,13 +12,15 @@ from qns.client.address import Address, PeerUnreachable
 
 
 class Reply(NamedTuple):
+    """An HTTP response."""
+
     status: int
     content_type: str
     body: bytes
 
 
 class Connections:
-    """A thread that asks takes an idle connection or opens one: nobody waits for another's pull."""
+    """Idle connections. A thread takes one or opens a new one, so no thread waits for another."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -28,9 +30,10 @@ class Connections:
         self._lock = Lock()
 
     def post(self, body: bytes, headers: dict[str, str], timeout_s: float, *, new: bool) -> Reply:
-        """What the peer answers; PeerUnreachable says whether it may have got the request.
+        """Sends a request and returns the response.
 
-        A `new` connection cannot turn out to have been closed while it was idle.
+        Raises PeerUnreachable with `may_be_done`. A request that must not be repeated asks for a
+        `new` connection, because an idle one may have been closed by the peer.
         """
         connection = self._take(timeout_s, new=new)
         try:
@@ -47,7 +50,7 @@ class Connections:
                 self._busy.discard(connection)
 
     def close(self) -> None:
-        """Ends whatever is under way, in other threads too."""
+        """Closes all connections. Requests under way in other threads fail."""
         with self._lock:
             self.is_closed = True
             idle, busy = self._idle, list(self._busy)
@@ -55,7 +58,7 @@ class Connections:
         for connection in idle:
             connection.close()
         for connection in busy:
-            with suppress(OSError, AttributeError):  # it may end by itself meanwhile
+            with suppress(OSError, AttributeError):  # it may end at the same time
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
     def _take(self, timeout_s: float, *, new: bool) -> HTTPConnection:
@@ -70,7 +73,7 @@ class Connections:
         return connection
 
     def _usable(self) -> HTTPConnection | None:
-        """An idle connection that the peer has not closed meanwhile, as far as one can see."""
+        """Returns an idle connection that the peer has not closed, as far as it is visible."""
         while self._idle:
             connection = self._idle.pop()
             if not _is_closed(connection):
@@ -100,16 +103,18 @@ class Connections:
     def _exchange(self, connection: HTTPConnection, body: bytes, headers: dict[str, str]) -> Reply:
         try:
             connection.request("POST", self.address.path, body, headers)
-            response = connection.getresponse()
-            content_type = response.getheader("Content-Type", "")
-            return Reply(response.status, content_type, response.read())
+            # Closed explicitly: a KeyboardInterrupt that arrives while a response is closed by its
+            # finalizer is lost, because Python ignores exceptions there.
+            with closing(connection.getresponse()) as response:
+                content_type = response.getheader("Content-Type", "")
+                return Reply(response.status, content_type, response.read())
         except (OSError, HTTPException) as problem:
             raise self.address.unreachable(problem, may_be_done=True) from None
 
 
 def _is_closed(connection: HTTPConnection) -> bool:
-    """Nothing can be read from an idle connection unless its other end has gone."""
-    if connection.sock is None:  # the peer asked for it: it is opened again
+    """True if the other end has closed the connection: only then an idle one is readable."""
+    if connection.sock is None:  # closed at the peer's request; it is opened again
         return False
     connection.sock.settimeout(0)
     try:

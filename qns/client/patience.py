@@ -1,4 +1,4 @@
-"""Patience: how often, how long and with which pauses a request is repeated."""
+"""Patience: until when and with which pauses a request is repeated."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from dataclasses import dataclass
 from random import random
 from typing import Final
 
-FIRST_PAUSE_S: Final = 0.1
+from qns.peer.backoff import Backoff
+
 LONGEST_PAUSE_S: Final = 5.0
+
+_BACKOFF: Final = Backoff(first_s=0.1, longest_s=LONGEST_PAUSE_S)
 
 
 @dataclass(slots=True)
 class Patience:
-    """Ends at a point in time; pauses double, and differ by chance between clients."""
+    """A deadline and the attempts so far. Pauses are random, so that clients spread out."""
 
     until: float
-    """By the monotonic clock."""
-    pause_s: float = FIRST_PAUSE_S
+    """The deadline on the monotonic clock."""
+    failures: int = 0
 
     def next_pause_s(self, now: float) -> float | None:
-        """How long to wait before trying again, or None if it is time to give up."""
-        pause_s = self.pause_s * (0.5 + random() / 2)  # noqa: S311  # no secret
-        self.pause_s = min(2 * self.pause_s, LONGEST_PAUSE_S)
+        """Returns the pause before the next attempt, or None if the deadline would pass."""
+        self.failures += 1
+        pause_s = _BACKOFF.pause_s(self.failures, jitter=random())  # noqa: S311  # no secret
         return pause_s if now + pause_s < self.until else None

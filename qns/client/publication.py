@@ -1,6 +1,6 @@
-"""Publication: an event as the wire wants it, from the forms that programs have.
+"""Publication: a request to publish, from a mapping or an `Event`.
 
-Without a schema names and values go as they are: the peer reads them, and tells what is wrong.
+The names and values of a mapping are sent as they are. The peer resolves and checks them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIELDS = ("id", "class", "source", "data", "quality", "previous", "published", 
 def publication(
     event: Mapping[str, Any] | Event, owner: str, schema: Schema | None
 ) -> TypedPublish:
-    """What is sent to publish an event: a mapping as in a line of JSON, or an `Event`."""
+    """Returns the request that publishes an event."""
     if isinstance(event, Event):
         if schema is None:
             raise SchemaError(
@@ -60,7 +60,7 @@ def _typed(fields: Mapping[str, Any]) -> TypedEvent:
 
 
 def _qualities(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[TypedQuality]:
-    """New and previous values side by side; names are the same whatever their case."""
+    """Pairs new and previous values by name, without regard to case."""
     before = {name.casefold(): name for name in old}
     for name, value in new.items():
         same = before.pop(name.casefold(), None)
@@ -92,12 +92,12 @@ def _required(fields: Mapping[str, Any], name: str) -> str:
         return value
     if name == "id" and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    told = "is missing" if value is None else f"is {show(value)}"
-    raise DocumentError(f"'{name}' {told}", remedy=f"give the event's {name} as a text")
+    state = "is missing" if value is None else f"is {show(value)}"
+    raise DocumentError(f"'{name}' {state}", remedy=f"give the event's {name} as a string")
 
 
 def _text(place: str, value: object) -> str:
-    """A value as it is written in XML; what the property wants to have is the peer's to say."""
+    """Returns a value as it is written in XML. The peer checks it against the property's type."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -111,7 +111,7 @@ def _text(place: str, value: object) -> str:
     if isinstance(value, date):
         return value.isoformat()
     raise DocumentError(
-        f"{show(value)} is no value", place=place, remedy="give a text, a number, true or false"
+        f"{show(value)} is no value", place=place, remedy="give a string, a number, true or false"
     )
 
 
@@ -122,4 +122,4 @@ def _seconds(value: object) -> float:
         seconds = float(value)
         if seconds >= 0 and not isnan(seconds):
             return seconds
-    raise DocumentError(f"'available' is {show(value)}", remedy="seconds from 0 on, or INF")
+    raise DocumentError(f"'available' is {show(value)}", remedy="give seconds from 0, or INF")

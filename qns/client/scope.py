@@ -1,4 +1,4 @@
-"""Scope: what a collection stands for, as the subscriptions behind it are written."""
+"""Scope: the texts of a collection's subscriptions, and the lease that keeps them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 from qns.errors import LanguageError
 
 LIFETIME_S: Final = 86_400.0
-"""Of a collection's subscriptions: a program that dies leaves nothing behind for longer."""
+"""The lifetime of a collection's subscriptions: they end so long after a program has died."""
 
 NOTICE_S: Final = 5.0
-"""How long `get` waits at a time: then it looks whether a callback has failed."""
+"""The longest single wait of `get`: after it, failed callbacks are noticed."""
 
 _CLASS_FIRST = re.compile(r"\s*(?!only\b)[^\W\d`]|\s*`", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A class, with `from …` and `where …` if wanted, in the readable notation."""
+    """A class in the readable notation, with `from …` and `where …` if wanted."""
 
     text: str
 
@@ -36,29 +36,35 @@ class Scope:
 
     @property
     def exactly(self) -> str:
-        """The class itself."""
+        """The subscription to exactly the class."""
         return f"only {self.text}"
 
     @property
     def with_all_below(self) -> str:
-        """The class and the classes below it."""
+        """The subscription to the class and the classes below it."""
         return self.text
 
     @property
     def group(self) -> str:
-        """The delivery group that all share who remove from the same collection."""
+        """The delivery group of all programs that remove from the same collection."""
         return f"remove {sha256(self.exactly.encode()).hexdigest()[:32]}"
 
 
 @dataclass(slots=True)
 class Lease:
-    """When a subscription has to be renewed."""
+    """The time at which a subscription has to be renewed."""
 
-    renew_at: float = field(default_factory=lambda: monotonic() + LIFETIME_S / 2)
+    lifetime_s: float = LIFETIME_S
+    renew_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.was_renewed()
 
     @property
     def is_due(self) -> bool:
+        """True if half of the lifetime has passed."""
         return monotonic() >= self.renew_at
 
     def was_renewed(self) -> None:
-        self.renew_at = monotonic() + LIFETIME_S / 2
+        """Starts a new period."""
+        self.renew_at = monotonic() + self.lifetime_s / 2

@@ -1,4 +1,4 @@
-"""From a subscription back to a statement: terms that mean exactly its value sets."""
+"""Description: turns a subscription into a statement whose terms mean exactly its value sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qns.d2q.terms import Member, Operator, Statement, Term, Written
 
 
 def describe(subscription: Subscription, schema: Schema) -> Statement:
-    """A statement whose normal form is this subscription."""
+    """Returns a statement whose normal form is this subscription."""
     path = subscription.data_class
     return Statement(
         data_class=path,
@@ -31,7 +31,7 @@ def describe(subscription: Subscription, schema: Schema) -> Statement:
 
 
 def spelled(schema: Schema, path: str, name: str) -> str:
-    """The shortest spelling that means this attribute in this class."""
+    """Returns the shortest spelling that means this attribute in this class."""
     attribute = schema.attribute(path, name)
     prop = attribute.prop
     suffix = f".{attribute.dimension}" if attribute.dimension else ""
@@ -109,7 +109,7 @@ def _region_terms(region: Region, name: str) -> Iterator[Term]:
 
 
 def _range_terms(span: Interval, domain: Domain) -> list[tuple[Operator, tuple[Written, ...]]]:
-    """What bounds a span: nothing, one side, or both."""
+    """Returns the terms that bound a span: none, one, or two."""
     lo, hi = span
     lower = _bound(lo, lo - 1, Operator.AT_LEAST, Operator.ABOVE, domain)
     upper = _bound(hi, hi + 1, Operator.AT_MOST, Operator.BELOW, domain)
@@ -125,7 +125,7 @@ def _range_terms(span: Interval, domain: Domain) -> list[tuple[Operator, tuple[W
 def _bound(
     end: int, beyond: int, closed: Operator, strict: Operator, domain: Domain
 ) -> tuple[Operator, tuple[Written, ...]]:
-    """`<= end`, unless `< beyond` is clearly shorter: 0.6 rather than 0.599999999999999."""
+    """Returns `<= end`, or `< beyond` if that is clearly shorter (0.6, not 0.599999999999999)."""
     written = _bare(domain, end)
     if domain.lo <= beyond <= domain.hi:
         shorter = _bare(domain, beyond)

@@ -1,7 +1,8 @@
 """D2Q documents: data objects and their quality, as an organisation exports them (semantics §1).
 
-A document is a data graph plus one quality graph per dimension, linked node to node. Here both
-are one tree: an object holds its values, the quality of its properties, and the objects below it.
+A document has a data graph and one quality graph per dimension, whose nodes are linked. Here all
+graphs are one tree: an object has its values, the quality of its properties, and the objects below
+it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class DataObject:
     """An instance of a data class.
 
     `values` and `quality` are keys (`cbr/domains.py`) under qualified names of the object's own
-    class: `Enterprise/Holder.Name` and `Enterprise/Holder.Name.accuracy`. A property may have
-    quality and no value.
+    class: `Enterprise/Holder.Name` and `Enterprise/Holder.Name.accuracy`. A property can have
+    quality without a value.
     """
 
     data_class: str
@@ -38,7 +39,7 @@ class DataObject:
     id: str = ""
 
     def walk(self) -> Iterator[DataObject]:
-        """The object and everything below it, parents first."""
+        """Yields the object and all objects below it, parents first."""
         yield self
         for below in self.children:
             yield from below.walk()
@@ -46,7 +47,7 @@ class DataObject:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Data objects of one schema. An outermost object may be of any class."""
+    """Data objects of one schema. An outermost object can be of any class."""
 
     schema_name: str
     objects: tuple[DataObject, ...]
@@ -56,7 +57,7 @@ class Document:
             yield from top.walk()
 
     def check(self, schema: Schema) -> None:
-        """QnsError, naming the object, unless the schema has such a document."""
+        """Raises QnsError, with the object, unless the document follows the schema."""
         checked_schema_name(schema.name)
         if self.schema_name != schema.name:
             raise DocumentError(
@@ -78,7 +79,7 @@ class Document:
 
 
 def check_id(text: str) -> str:
-    """An object's id; the dot is kept for the ids of its properties."""
+    """Returns an object's id if it is valid. It has no dot: the ids of properties have one."""
     if not _ID.match(text):
         raise DocumentError(
             f"{shorten(text)} is not an object's id",
@@ -88,7 +89,7 @@ def check_id(text: str) -> str:
 
 
 def checked_schema_name(name: str) -> str:
-    """A schema's name as documents and DTDs carry it."""
+    """Returns a schema's name if documents and DTDs can carry it."""
     if not _SCHEMA_NAME.match(name):
         raise SchemaError(
             f"{shorten(name)} is not a schema's name", remedy="letters of ASCII, digits, _ - and ."
@@ -133,25 +134,25 @@ def _check_values(node: DataObject, schema: Schema) -> None:
 class ElementNames:
     """The elements of a schema's documents: a bijection with its classes and properties.
 
-    Paths and qualified property names never meet, so one table holds both.
+    Paths and qualified property names are always different, so one table holds both.
     """
 
     element: Mapping[str, str]
-    """`Enterprise/Holder` -> `Holder`, `Enterprise/Holder.Name` -> `Name`."""
+    """Name -> element: `Enterprise/Holder` -> `Holder`, `Enterprise/Holder.Name` -> `Name`."""
     meaning: Mapping[str, str]
-    """The way back."""
+    """Element -> name: the inverse of `element`."""
 
     def quality(self, name: str, dimension: str) -> str:
-        """The element of a class or property in the graph of one dimension: `Name.accuracy`."""
+        """Returns the element of a class or property in a quality graph, as in `Name.accuracy`."""
         return f"{self.element[name]}.{dimension}"
 
 
 @lru_cache(maxsize=64)
 def element_names(schema: Schema) -> ElementNames:
-    """Bare names where they are unique over the schema, dotted paths elsewhere.
+    """Returns bare names where they are unique in the schema, and dotted paths elsewhere.
 
-    A dotted path may be taken too: by a class `A/B` where A has a property B, or by the accuracy
-    of A where there is a class `A/accuracy`. Then the last dot is doubled until it is free.
+    A dotted path can be in use as well: by a class `A/B` if A has a property B, or by the accuracy
+    of A if there is a class `A/accuracy`. Then the last dot is doubled until the name is free.
     """
     wanted = [(path, parent(path), path.rpartition("/")[2]) for path in schema.classes]
     for properties in schema.properties.values():
@@ -177,5 +178,5 @@ def _spellings(owner: str, name: str, unique: bool) -> Iterator[str]:
 
 
 def labels_text(schema: Schema) -> str:
-    """The labels in one attribute: `low=0.3 medium=0.6 high=0.9`."""
+    """Returns the labels as one text: `low=0.3 medium=0.6 high=0.9`."""
     return " ".join(f"{label}={write_number(number)}" for label, number in schema.labels.items())

@@ -1,4 +1,4 @@
-"""D2Q documents in XML: elements named after the schema, as in the thesis (5.2.1).
+"""D2Q documents in XML. The elements have the names of the schema, as in the thesis (5.2.1).
 
     <d2q:document xmlns:d2q="urn:qns:d2q:1" schema="agencies">
       <d2q:data>
@@ -7,9 +7,9 @@
       <d2q:accuracy>
         <Enterprise.accuracy of="e1"> <Code.accuracy of="e1.Code">0.9</Code.accuracy> …
 
-Every node of the data graph has an ID; each quality graph repeats the shape of the data graph as
-far as it has something to tell, its nodes pointing back by IDREF. The structure is in our
-namespace, so it never meets a name of the schema.
+Every node of the data graph has an ID. Each quality graph has the shape of the data graph, without
+the parts that have no quality values, and its nodes point back by IDREF. The elements of the
+structure are in the namespace of QNS, so they never collide with a name of the schema.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PREFIX = "d2q"
 
 
 def write_document(document: Document, schema: Schema) -> bytes:
-    """The document as XML; QnsError if it is not one of the schema."""
+    """Returns the document as XML. Raises QnsError if it does not follow the schema."""
     document.check(schema)
     names = element_names(schema)
     root = etree.Element(qualified("document"), {"schema": schema.name}, {PREFIX: NAMESPACE})
@@ -71,7 +71,7 @@ def read_document(
     max_bytes: int = MAX_BYTES,
     max_elements: int = MAX_ELEMENTS,
 ) -> Document:
-    """The document that the XML tells, checked against the schema; QnsError with the line."""
+    """Reads a document and checks it against the schema. Raises QnsError with the line."""
     root = parse_xml(data, max_bytes=max_bytes, max_depth=MAX_DEPTH + 4, max_elements=max_elements)
     if root.tag != qualified("document"):
         raise wrong_root(root, qualified("document"))
@@ -118,7 +118,7 @@ def _write_quality(
 
 @dataclass(slots=True, eq=False)
 class _Draft:
-    """An object whose quality has not been read yet."""
+    """An object whose quality is not read yet."""
 
     data_class: str
     id: str
@@ -137,9 +137,9 @@ class _Reader:
         self.schema = schema
         self.names = element_names(schema)
         self.properties = {p.qualified: p for own in schema.properties.values() for p in own}
-        self.nodes: dict[str, tuple[_Draft, str]] = {}  # ID -> object; its class, or a property
-        self.told: set[tuple[str, str]] = set()  # (dimension, ID)
-        self.at = root  # the element being read: where an error is
+        self.nodes: dict[str, tuple[_Draft, str]] = {}  # ID -> object, and its class or a property
+        self.given: set[tuple[str, str]] = set()  # (dimension, ID)
+        self.at = root  # the element that is being read, for errors
 
     def document(self) -> Document:
         root = self.at
@@ -223,9 +223,9 @@ class _Reader:
                 "or belongs to another object",
                 remedy="a quality graph has the shape of the data graph",
             )
-        if (dimension, identifier) in self.told:
-            raise DocumentError(f"the {dimension} of {shorten(identifier)} is told twice")
-        self.told.add((dimension, identifier))
+        if (dimension, identifier) in self.given:
+            raise DocumentError(f"the {dimension} of {shorten(identifier)} is given twice")
+        self.given.add((dimension, identifier))
         if node in self.properties:
             self._leaf(element, {"of": None})
             draft.quality[f"{node}.{dimension}"] = quality_key(element.text or "", self.schema)
@@ -246,20 +246,20 @@ class _Reader:
         return text
 
     def _branch(self, element: Element, attributes: Mapping[str, str | None]) -> None:
-        """An element that holds elements: no text between them."""
+        """Checks an element that holds elements, with no text between them."""
         self._attributes(element, attributes)
         for text in (element.text, *(inner.tail for inner in element)):
             if text and text.strip(WHITE_SPACE):
                 raise DocumentError(f"text between elements: {shorten(text.strip(WHITE_SPACE))}")
 
     def _leaf(self, element: Element, attributes: Mapping[str, str | None]) -> None:
-        """An element that holds a value."""
+        """Checks an element that holds a value."""
         self._attributes(element, attributes)
         if len(element):
             raise DocumentError(f"an element inside {shorten(element.tag)}", remedy="give a value")
 
     def _attributes(self, element: Element, allowed: Mapping[str, str | None]) -> None:
-        """Only those allowed; one that the DTD fixes has that value."""
+        """Checks that all attributes are allowed and have the values that the DTD fixes."""
         self.at = element
         for name, value in element.attrib.items():
             if name not in allowed:

@@ -1,8 +1,8 @@
-"""A local schema exported as a D2Q DTD, and read back (thesis 5.2.1, semantics §1).
+"""DTD: exports a local schema as a D2Q DTD, and reads it back (thesis 5.2.1, semantics §1).
 
-The DTD accepts what `document_xml.py` writes. What a DTD cannot say otherwise, the path of a
-class, the type of a property, the labels, stands in #FIXED attributes; so a DTD is a complete
-schema. Reading one is strict: it must declare exactly what its schema exports.
+The DTD accepts what `document_xml.py` writes. The path of a class, the type of a property and the
+labels are in #FIXED attributes, because a DTD has no other place for them; so a DTD is a complete
+schema. Reading is strict: a DTD must declare exactly what its schema exports.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from qns.d2q.schema_xml import MAX_SCHEMA_BYTES, read_label_value
 from qns.d2q.xml import NAMESPACE, utf8
 from qns.errors import DocumentError, QnsError, shorten
 
-# Refused wherever it stands, comments included, so that no trick with quotes can hide it.
+# Rejected everywhere, even in comments, so that no quotes can hide it.
 _FORBIDDEN = re.compile(rb"<!ENTITY|<!NOTATION|<!DOCTYPE|<!\[|%[^\s;%]{1,200};|\0")
 _TEXT_DECLARATION = re.compile(rb"\A<\?xml\s[^>]*\?>")
 _ROOT = f"{PREFIX}:document"
 
 Declared = dict[str, tuple[tuple[Any, ...], dict[str, tuple[Any, ...]]]]
-"""Element -> its content, flat; and its attributes: type, default, value, enumeration."""
+"""Maps an element to its flat content and its attributes (type, default, value, enumeration)."""
 
 
 def write_dtd(schema: Schema) -> str:
-    """The DTD of the schema's documents."""
+    """Returns the DTD of the schema's documents."""
     return "\n".join(_lines(schema, element_names(schema))) + "\n"
 
 
 def read_dtd(data: bytes | str, *, max_bytes: int = MAX_SCHEMA_BYTES) -> Schema:
-    """The schema that a DTD exports; QnsError, with the line where there is one."""
+    """Returns the schema that a DTD exports. Raises QnsError, with the line if there is one."""
     raw = utf8(data, max_bytes)
     if found := _FORBIDDEN.search(raw):
         raise DocumentError(
@@ -91,7 +91,7 @@ def _lines(schema: Schema, names: ElementNames) -> Iterator[str]:
 
 
 def _content(leaves: list[str], below: list[str], suffix: str) -> str:
-    """The properties in order, each at most once, then the objects below in any order."""
+    """Returns a content model: optional properties in order, then objects below in any order."""
     parts = [f"{leaf}{suffix}?" for leaf in leaves]
     if below:
         parts.append(_choice(name + suffix for name in below))
@@ -127,7 +127,7 @@ def _name(declaration: Any) -> str:
 
 
 def _flat(content: Any) -> Iterator[tuple[Any, ...]]:
-    """A content model, its operators before their operands."""
+    """Yields the parts of a content model, each operator before its operands."""
     left = [content]
     while left:
         node = left.pop()
@@ -167,7 +167,7 @@ def _fixed(attributes: dict[str, tuple[Any, ...]], name: str) -> str:
 
 
 def _compare(found: Declared, wanted: Declared, raw: bytes) -> None:
-    """A DTD that was edited by hand may say one thing in one place and another elsewhere."""
+    """Raises DocumentError if the declarations differ, as in a DTD that was edited by hand."""
     for name in (*found, *wanted):
         if found.get(name) != wanted.get(name):
             what = "differs from" if name in found else "is missing: compare"

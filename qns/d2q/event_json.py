@@ -1,7 +1,7 @@
 """Events as JSON lines: {"id", "class", "source", "data": {…}, "quality": {…}, "previous": {…}}.
 
-Names may be written in any way that semantics §2 allows; every spelling is looked up in the schema
-once and remembered. Optional besides: "published" (a dateTime) and "available" (seconds, or "INF").
+Names can have any spelling that semantics §2 allows. Each spelling is looked up in the schema once
+and cached. "published" (a dateTime) and "available" (seconds, or "INF") are optional.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EventReader:
         self._sources: set[str] = set()
 
     def read(self, line: bytes | str) -> Event:
-        """The event on one line; QnsError if there is none."""
+        """Returns the event on one line. Raises QnsError if it is not a valid event."""
         if len(line) > MAX_LINE_BYTES:
             raise DocumentError(f"an event of {len(line):,} bytes", remedy="at most 1 MiB")
         try:
@@ -52,7 +52,7 @@ class EventReader:
         return self.from_fields(fields)
 
     def from_fields(self, fields: object) -> Event:
-        """The event that a parsed JSON object describes."""
+        """Returns the event that a parsed JSON object describes."""
         if type(fields) is not dict:
             raise DocumentError("an event is a JSON object", remedy='such as {"id": …, "class": …}')
         id = fields.get("id")
@@ -102,7 +102,7 @@ class EventReader:
 
 
 class _ClassTables:
-    """How the names in an event of one class are read."""
+    """The tables by which the names in an event of one class are read."""
 
     def __init__(self, schema: Schema, path: str) -> None:
         self.path = path
@@ -112,7 +112,7 @@ class _ClassTables:
 
 
 class _FieldTable:
-    """Spelling of a name -> qualified name and converter, for one field of one class."""
+    """Maps spellings to qualified names and converters, for one field of one class."""
 
     def __init__(self, schema: Schema, path: str, field: str) -> None:
         self._schema = schema
@@ -121,7 +121,7 @@ class _FieldTable:
         self._known: dict[str, tuple[str, Converter]] = {}
 
     def keys_of(self, given: Any) -> dict[str, Any]:
-        """Qualified names and keys for the names and values given."""
+        """Returns the qualified names and keys of the given names and values."""
         if type(given) is not dict and given is not _NOTHING:
             raise DocumentError(
                 f"'{self._field}' is not a JSON object", remedy='such as {"Name": …}'
@@ -158,7 +158,7 @@ class _FieldTable:
 
 
 def write_event_json(event: Event, schema: Schema) -> dict[str, Any]:
-    """The JSON object of an event, with qualified names."""
+    """Returns the JSON object of an event, with qualified names."""
     data: dict[str, Any] = {}
     quality: dict[str, Any] = {}
     for name, key in event.values.items():
@@ -202,7 +202,7 @@ def _quality_converter(schema: Schema) -> Converter:
 
 
 def _place(id: object) -> str:
-    """Which event an error is about, as far as it can be told."""
+    """Returns which event an error is about, with the id if it is readable."""
     if type(id) is str:
         return f"event {shorten(id)[1:-1]}"
     return f"event {show(id)}" if type(id) is int else "event"

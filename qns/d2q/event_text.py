@@ -1,10 +1,10 @@
 """The text of an event, written and read without a tree.
 
-`write_text` makes the bytes that every peer sends. `read_text` knows just these bytes and gives up
-on anything else, however right: `event_xml.read_event` then reads it with the XML parser.
+`write_text` makes the bytes that every peer sends. `read_text` accepts only these bytes. It returns
+None for any other text, even a valid one; `event_xml.read_event` then reads it with the XML parser.
 
-Most events of a class differ in their values only. What is around the values is therefore looked
-at once, and what it means is kept.
+Most events of a class differ only in their values. The text around the values, the frame, is
+therefore analysed once, and the resulting plan is cached.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from qns.d2q.schema import DIMENSIONS, Schema
 from qns.errors import QnsError, ValueRefused, shorten, show
 
 _FIRST = "<?xml version='1.0' encoding='UTF-8'?>"
-# Nothing that is escaped, and no control characters.
+# Characters that need no escape and are not control characters.
 _PLAIN = r"[ -%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*"
 _WORD = r"[ !#-%'-;=?-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+"
 _TIME = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?Z"
@@ -40,8 +40,7 @@ _ROOT = re.compile(
     rf'<event xmlns="urn:qns:d2q:1" id="({_WORD})" class="({_WORD})" source="({_WORD})"'
     rf'(?: published="({_TIME})")?(?: available="([0-9]{{1,15}}(?:\.[0-9]{{1,15}})?|INF)")?>\n'
 )
-_TOLD = re.compile(rf">({_PLAIN}+)(?=</(?:property|value)>)")
-"""A value; what is between them, the frame, is the same in many events."""
+_VALUE_TEXT = re.compile(rf">({_PLAIN}+)(?=</(?:property|value)>)")
 # In a frame, 0 stands for every value.
 _PROPERTY = re.compile(
     rf'    <property id="(p[0-9]+)" name="({_WORD})"(?:>(0)</property>| absent="true"/>)'
@@ -52,11 +51,11 @@ _PLAIN_QUALITY = re.compile(r"[01](?:\.[0-9]{1,20})?")
 _SHORT = re.compile(r"(?=.{1,15}\Z)-?[0-9]+(?:\.[0-9]+)?")
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 MOST_PLANS: Final = 256
-"""Of one class; then the keeping begins anew."""
+"""The most cached plans of one class. When there are more, the cache is cleared."""
 _LONGEST_FRAME = 16_384
 OFTEN: Final = 16
 _LONGEST_PATTERN = 4_096
-"""To make a pattern takes a thousand times as long as to use it."""
+"""Limits for compiling a pattern, which takes a thousand times as long as using it."""
 _ORDER = {
     (kind, dimension): nth
     for nth, (kind, dimension) in enumerate(
@@ -70,36 +69,36 @@ Read = Callable[[str], Key]
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """What the values in one frame tell, in their order."""
+    """The attributes of the values in one frame, in their order, and how to read them."""
 
     values: tuple[str, ...]
     previous: tuple[str, ...]
     readers: tuple[Read, ...]
     met: int = 0
-    """How often; of a frame that is met often, one pattern finds all values at once."""
+    """How often the frame occurred. If it is frequent, one pattern finds all values at once."""
     find: Callable[[str, int], re.Match[str] | None] | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Form:
-    """What an event of one class may carry, in the order in which it is written."""
+    """The attributes that an event of one class can have, in the order of writing."""
 
     data: dict[str, Domain]
     quality: dict[str, dict[str, str]]
-    """Dimension -> property -> the qualified name of that quality."""
+    """Maps a dimension and a property to the qualified name of that quality."""
     plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
-    """Of frames that were met."""
+    """Maps the frames that occurred to their plans."""
     latest: Plan | None = None
-    """The one met last that has a pattern: mostly that of the next event, too."""
+    """The last used plan with a pattern. It usually fits the next event as well."""
 
     def read(self, text: str, at: int) -> tuple[Plan, Sequence[str]] | None:
-        """What stands there, after the root: its plan, and the values."""
+        """Returns the plan of the text after the root element, and the values."""
         latest = self.latest
         if latest is not None and latest.find is not None:
             found = latest.find(text, at)
             if found is not None:
                 return latest, found.groups()
-        parts = _TOLD.split(text[at:])
+        parts = _VALUE_TEXT.split(text[at:])
         frame = tuple(parts[::2])
         plan = self.plan_of(frame)
         if plan is None:
@@ -112,7 +111,7 @@ class Form:
         return plan, parts[1::2]
 
     def plan_of(self, frame: tuple[str, ...]) -> Plan | None:
-        """None unless `write_text` writes such a frame, or much like it."""
+        """Returns the plan of a frame, or None if `write_text` writes no such frame."""
         plan = self.plans.get(frame)
         if plan is None:
             plan = _Planning(self).plan(">0".join(frame).split("\n"))
@@ -153,7 +152,7 @@ class Form:
 
 
 def write_text(event: Event, schema: Schema) -> bytes:
-    """The event as XML; equal events give equal bytes."""
+    """Returns the event as XML. Equal events give equal bytes."""
     path = schema.data_class(event.data_class)
     form = Form.of(schema, path)
     lines = [_FIRST, _written_root(event, path)]
@@ -179,15 +178,15 @@ def _written_root(event: Event, path: str) -> str:
 def _write_data(
     lines: list[str], event: Event, schema: Schema, path: str, form: Form
 ) -> dict[str, str]:
-    """The data graph; qualified property names with the ids of their nodes."""
+    """Writes the data graph. Returns the qualified property names with the ids of their nodes."""
     values, data = event.values, form.data
-    told = [name for name in values if name not in data]
-    if told or event.previous:
+    quality = [name for name in values if name not in data]
+    if quality or event.previous:
         qualities = form.qualities
-        for name in (*told, *event.previous):
+        for name in (*quality, *event.previous):
             if name not in qualities:
                 raise _misnamed(name, schema, path)
-    with_quality = {name.rpartition(".")[0] for name in (*told, *event.previous)}
+    with_quality = {name.rpartition(".")[0] for name in (*quality, *event.previous)}
     ids: dict[str, str] = {}
     nodes = []
     for name, domain in data.items():
@@ -210,17 +209,17 @@ def _write_graph(
     ids: dict[str, str],
     values: Mapping[str, Key],
 ) -> None:
-    told = [
+    nodes = [
         f'    <value of="{id}">{key_text(QUALITY, values[names[property]])}</value>'
         for property, id in ids.items()
         if names.get(property) in values
     ]
-    if told:
-        lines += [f'  <{kind} dimension="{dimension}">', *told, f"  </{kind}>"]
+    if nodes:
+        lines += [f'  <{kind} dimension="{dimension}">', *nodes, f"  </{kind}>"]
 
 
 def _misnamed(name: str, schema: Schema, path: str) -> QnsError:
-    """What is wrong with a name that an event of this class cannot have where it stands."""
+    """Returns the error for a name that an event of this class cannot have at this place."""
     try:
         found = schema.attribute(path, name)
         if found.name == name:
@@ -245,7 +244,7 @@ def _attribute(text: str) -> str:
 
 
 def _written_seconds(seconds: float) -> str:
-    if not seconds >= 0:  # nor NaN
+    if not seconds >= 0:  # rejects NaN as well
         raise ValueRefused(f"available for {show(seconds)} seconds", remedy="give a number from 0")
     return "INF" if seconds == inf else write_number(abs(float(seconds)))
 
@@ -254,7 +253,7 @@ def _written_seconds(seconds: float) -> str:
 
 
 def read_text(data: bytes, schema: Schema) -> Event | None:
-    """The event, if these are the very bytes that `write_text` gives, or much like them."""
+    """Returns the event if the bytes have the form that `write_text` writes, else None."""
     try:
         text = data.decode()
         root = _ROOT.match(text)
@@ -264,8 +263,8 @@ def read_text(data: bytes, schema: Schema) -> Event | None:
         found = Form.of(schema, path).read(text, root.end())
         if found is None:
             return None
-        plan, told = found
-        keys: list[Any] = [read(text) for read, text in zip(plan.readers, told, strict=True)]
+        plan, texts = found
+        keys: list[Any] = [read(text) for read, text in zip(plan.readers, texts, strict=True)]
         return Event(
             checked_name("an event's id", id),
             path,
@@ -276,16 +275,16 @@ def read_text(data: bytes, schema: Schema) -> Event | None:
             float(available or 0),
         )
     except (QnsError, ValueError):
-        return None  # told better by who reads it with a parser
+        return None  # the XML parser gives a better error
 
 
 class _Planning:
-    """Reads what stands around the values, line by line."""
+    """Reads a frame line by line and makes its plan."""
 
     def __init__(self, form: Form) -> None:
         self.form = form
         self.ids: dict[str, str] = {}
-        """Id of a node -> the property."""
+        """Maps the id of a node to the property."""
         self.values: dict[str, Read] = {}
         self.previous: dict[str, Read] = {}
 
@@ -308,7 +307,7 @@ class _Planning:
         return Plan(tuple(self.values), tuple(self.previous), readers)
 
     def _data(self, lines: list[str]) -> int | None:
-        """The line after the data graph."""
+        """Reads the data graph. Returns the number of the line after it, or None."""
         data, ids = self.form.data, self.ids
         if lines[0] == "  <data/>":
             return 1
@@ -352,12 +351,12 @@ def _reader(domain: Domain) -> Read:
 
 
 def _decimal(text: str) -> Key:
-    # A double keeps 15 digits, so such a short one need not be looked at as a decimal.
+    # A double keeps 15 digits, so a short text needs no exact decimal.
     return decimal_key(float(text)) if _SHORT.fullmatch(text) else value_key(DECIMAL, text)
 
 
 def _datetime(text: str) -> int:
-    """The key of a dateTime as it is written here; ValueError if there is no such day or hour."""
+    """Returns the key of a dateTime. Raises ValueError if there is no such day or hour."""
     return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 

@@ -1,8 +1,8 @@
 """Events in XML: one vocabulary for every schema (`schemas/event.xsd`).
 
-The data graph comes first, its nodes with an ID; one graph per quality dimension, and per
-dimension of previous values, points at them by IDREF. A property whose quality is told without
-its value is a node marked `absent`, which is not the empty string (semantics §2).
+The data graph comes first; its nodes have IDs. One graph for each quality dimension, and one for
+each dimension of previous values, points at them by IDREF. A property that has quality without a
+value is a node marked `absent`, which differs from the empty string (semantics §2).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _QUALITY, _PREVIOUS = qualified("quality"), qualified("previous")
 
 
 MAX_EVENT_BYTES: Final = 524_288
-"""So that every event fits into a message, base64 and all."""
+"""Limits an event, so that it fits into a message in base64."""
 
 
 def write_event(event: Event, schema: Schema) -> bytes:
-    """The event as XML; equal events give equal bytes."""
+    """Returns the event as XML. Equal events give equal bytes."""
     return write_text(event, schema)
 
 
 def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_BYTES) -> Event:
-    """The event that the XML tells, checked against the schema; QnsError with the line."""
+    """Reads an event and checks it against the schema. Raises QnsError with the line."""
     if isinstance(data, bytes) and len(data) <= max_bytes:
         event = read_text(data, schema)
         if event is not None:
@@ -43,7 +43,7 @@ def read_event(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_
 
 
 def read_tree(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_BYTES) -> Event:
-    """The same with the XML parser, whatever form the event has."""
+    """Variant of `read_event` that always uses the XML parser."""
     root = read_root(data, "event", "event", max_bytes=max_bytes)
     node = root
     values: dict[str, Key] = {}
@@ -67,7 +67,7 @@ def read_tree(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_B
             for node in graph:
                 attribute = properties.quality(node, dimension)
                 if attribute in known:
-                    raise DocumentError(f"{attribute} is told twice", remedy="keep one value")
+                    raise DocumentError(f"{attribute} is given twice", remedy="keep one value")
                 known[attribute] = quality_key(node.text or "", schema)
     except QnsError as problem:
         raise problem.at_mark(line_of(node), None) from None
@@ -82,7 +82,7 @@ def read_tree(data: bytes | str, schema: Schema, *, max_bytes: int = MAX_EVENT_B
 
 
 class _Properties:
-    """The nodes of the data graph, found again by the quality graphs."""
+    """The nodes of the data graph, by id, for the quality graphs."""
 
     def __init__(self, schema: Schema, path: str) -> None:
         self.schema = schema
@@ -95,7 +95,7 @@ class _Properties:
         if attribute.dimension is not None:
             raise DocumentError(
                 f"{attribute.name} is a quality dimension among the data",
-                remedy="tell it in a <quality> graph",
+                remedy="give it in a <quality> graph",
             )
         if attribute.name in self.seen:
             raise DocumentError(f"{attribute.name} is given twice", remedy="keep one of them")
@@ -116,7 +116,7 @@ class _Properties:
         self.by_id[identifier] = attribute
 
     def quality(self, node: Element, dimension: str) -> str:
-        """The qualified name of the dimension that a quality node is about."""
+        """Returns the qualified name of the dimension that a quality node is about."""
         identifier = node.get("of", "").strip(WHITE_SPACE)
         attribute = self.by_id.get(identifier)
         if attribute is None:

@@ -1,10 +1,10 @@
-"""The subscription language: the thesis notation and the readable one, read to a statement.
+"""The subscription language: parses the thesis notation and the readable one into a statement.
 
     <Enterprise/Holder : {INPS, INAIL}, FiscalCode = "…", Name.accuracy <= medium>
     Enterprise/Holder from INPS, INAIL where FiscalCode = "…" and Name.accuracy <= medium
 
-The grammar is in grammar.lark. What does not parse is a LanguageError that points at the column
-and says, in the words of docs/language.md, what was found there and what was expected.
+The grammar is in grammar.lark. A text that does not parse raises a LanguageError, which points at
+the column and says, in the words of docs/language.md, what was found and what was expected.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"} | {c: c for c
 
 
 def parse_subscription(text: str, schema: Schema) -> Subscription:
-    """The subscription that a text means in a schema; QnsError if it means none."""
+    """Returns the subscription of a text in a schema. Raises QnsError if the text is not valid."""
     return normal_form(parse_statement(text), schema, text)
 
 
 def parse_statement(text: str) -> Statement:
-    """The statement that a text spells, whichever of the two notations it uses."""
+    """Returns the statement of a text in either notation."""
     if len(text) > MAX_TEXT_LENGTH:
         raise LimitExceeded(
             f"a subscription of {len(text):,} characters", remedy=f"at most {MAX_TEXT_LENGTH:,}"
@@ -82,7 +82,7 @@ def parse_statement(text: str) -> Statement:
 
 @cache
 def parser() -> Lark:
-    """The parser, made at the first use: that takes some 50 ms."""
+    """Returns the parser. It is made at the first use, because that takes about 50 ms."""
     return Lark.open("grammar.lark", rel_to=__file__, parser="lalr", transformer=_Reader())
 
 
@@ -102,7 +102,7 @@ _PHRASES = {
 
 @v_args(inline=True)
 class _Reader(Transformer[Token, Statement]):
-    """One method per rule of the grammar; lark calls it with what the rule's parts became."""
+    """Has one method for each rule of the grammar. lark calls it with the results of the parts."""
 
     def readable(
         self, only: Token | None, name: Token, sources: list[Token] | None, terms: list[Term] | None
@@ -211,7 +211,7 @@ def _mark(item: _Item) -> Mark:
 
 
 def _unquoted(token: Token) -> str:
-    """What stands between the quotes, the escapes of JSON read."""
+    """Returns the text between the quotes, with the escapes of JSON resolved."""
 
     def character(escape: re.Match[str]) -> str:
         high, low, code, letter = escape.groups()
@@ -253,7 +253,7 @@ _EXPECTED = {
     "_RIGHT_CORNER": "'〉'",
     "$END": "the end",
 }
-"""Terminal -> its name in errors. One that is not here stands only beside one that is."""
+"""Maps a terminal to its name in errors. Any other is expected only together with one of these."""
 
 _HINTS = {
     "or": "conditions are joined by 'and'; make one subscription for each alternative",
@@ -297,7 +297,7 @@ def _language_error(problem: UnexpectedInput, text: str) -> LanguageError:
 
 
 def _remedy(found: str, before: str, accepted: set[str]) -> str:
-    """What may have been meant: a known slip, or a word that is nearly the one found."""
+    """Returns a remedy for a common mistake, or a similar word, or nothing."""
     if not found:
         return ""
     if hint := _HINTS.get(found.lower()) or _HINTS.get(before + found):

@@ -1,6 +1,6 @@
-"""Lexical forms: how a value of each domain is written, in XML and in the language alike.
+"""Lexical forms: how a value of each domain is written, in XML and in the language.
 
-The forms are those of XML Schema's types; strings stand for themselves.
+The forms are those of XML Schema's types. A string is written as it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WHITE_SPACE: Final = " \t\r\n"
 
 
 def read_value(domain: Domain, text: str) -> Key:
-    """The key that `text` writes; ValueRefused if it writes none of the domain."""
+    """Returns the key of the value in `text`. Raises ValueRefused if it is not of the domain."""
     if domain is STRING:
         return STRING.key(text)
     form, wanted = _FORMS[domain]
@@ -57,7 +57,7 @@ def read_value(domain: Domain, text: str) -> Key:
 
 
 def write_value(domain: Domain, key: Key) -> str:
-    """The shortest form that reads back to the same key."""
+    """Returns the shortest form that reads back to the same key."""
     value = domain.value(key)
     if domain is BOOLEAN:
         return "true" if value else "false"
@@ -71,14 +71,14 @@ def write_value(domain: Domain, key: Key) -> str:
 
 
 def write_number(number: float) -> str:
-    """A double without a needless `.0`, and with an exponent only if it is long without one."""
+    """Writes a double without `.0`, and with an exponent only if it is long without one."""
     exact = Decimal(repr(number)).normalize()
     plain = f"{exact:f}"
     return plain if len(plain) <= _MAX_PLAIN else f"{exact:e}".replace("e+", "e")
 
 
 def key_text(domain: Domain, key: Key) -> str:
-    """How a key is written; ValueRefused if the domain has no such key."""
+    """Returns the text of a key. Raises ValueRefused if the domain has no such key."""
     if domain is STRING:
         STRING.key(key)
     elif type(key) is not int or not domain.lo <= key <= domain.hi:
@@ -87,12 +87,12 @@ def key_text(domain: Domain, key: Key) -> str:
 
 
 def value_key(domain: Domain, text: str) -> Key:
-    """The key that a text in XML writes; white space matters in strings only."""
+    """Returns the key of a text in XML. White space is significant only in strings."""
     return read_value(domain, text if domain is STRING else text.strip(WHITE_SPACE))
 
 
 def checked_name(kind: str, text: str) -> str:
-    """An identifier, or another name that is not the schema's: any text that is not empty."""
+    """Returns an identifier or a name outside the schema if it is a valid text and not empty."""
     if not text:
         raise ValueRefused(f"{kind} is empty", remedy=f"give {kind}")
     STRING.key(text)
@@ -100,7 +100,7 @@ def checked_name(kind: str, text: str) -> str:
 
 
 def checked_organisation(text: str) -> str:
-    """The name of an organisation, which has no blanks around it."""
+    """Returns the name of an organisation if it has no blanks around it."""
     if text != text.strip():
         raise ValueRefused(
             f"{shorten(text)} is not an organisation's name", remedy="remove the blanks around it"

@@ -1,8 +1,8 @@
-"""Names: XML can bring ever new ones, and lxml keeps each for as long as the thread lives.
+"""Names: bounds the names that XML documents leave in the memory of lxml.
 
-It keeps the names of elements and attributes, prefixes, namespaces and short white space. What is
-met here is therefore counted: once `MAX_KNOWN` are known, a document with other ones is read in a
-thread of its own, whose names are forgotten with the tree.
+lxml keeps the names of elements and attributes, prefixes, namespaces and short white space for as
+long as the thread lives. They are therefore counted here: when `MAX_KNOWN` are known, a document
+with other names is read in a separate thread, whose names are freed with the tree.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 MAX_KNOWN: Final = 2_048
 MAX_KNOWN_BYTES: Final = 256
-"""Of one of them."""
+"""The limit for one name."""
 
-# Whatever begins with `<`, with the white space after it, of which lxml keeps up to 59 characters.
-# The last, empty alternative takes a `<` that begins nothing, so that none is passed over.
-# Nothing is tried twice on the same bytes: the time is proportional to the length.
+# Anything that begins with `<`, with the white space after it, of which lxml keeps up to 59
+# characters. The last, empty alternative matches a `<` that begins nothing, so that none is
+# skipped. No part backtracks, so the time is proportional to the length.
 MARKUP: Final = re.compile(
     rb"<(?:"
     rb"[^<>\"'!?]++(?:\"[^<\"]*+\"[^<>\"']*+|'[^<']*+'[^<>\"']*+)*+>"
@@ -36,17 +36,17 @@ _ODD_REFERENCE = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa
 
 
 _DECLARATIONS: Final = frozenset((b"<?xml version= encoding=", b"<?xml version="))
-"""As `words_of` gives them. Our own documents begin with one; it leaves no name behind."""
+"""XML declarations in the form of `words_of`. They leave no name in lxml."""
 
 
 class Vocabulary:
-    """What lxml has met and keeps, for one kind of documents."""
+    """The names that lxml has read and keeps, for one kind of documents."""
 
     def __init__(self) -> None:
         self.known: set[bytes] = set(_DECLARATIONS)
 
     def takes(self, words: list[bytes]) -> bool:
-        """Whether all of them are known, or known from now on."""
+        """True if all words are known, or have become known by this call."""
         if self.known.issuperset(words):
             return True
         new = {word for word in words if word not in self.known}
@@ -60,18 +60,18 @@ class Vocabulary:
 
 
 def words_of(raw: bytes) -> list[bytes]:
-    """The tags without the values of attributes, which lxml does not keep; namespaces it does."""
+    """Returns the tags without attribute values, except namespaces, which lxml keeps as well."""
     words = [
         QUOTED.sub(b"", tag) if b"=" in tag and b"xmlns" not in tag else tag
         for tag in MARKUP.findall(raw)
     ]
     if b"&" in raw and _ODD_REFERENCE.search(raw):
-        words.append(b"<!")  # an entity's name would be kept too
+        words.append(b"<!")  # lxml would keep the name of an entity as well
     return words
 
 
 def apart(read: Callable[[], T]) -> T:
-    """What `read` gives or raises, in a thread of its own: lxml forgets the names with it."""
+    """Calls `read` in a separate thread, so that lxml frees the names at its end."""
     outcome: list[T] = []
     problems: list[Exception] = []
 

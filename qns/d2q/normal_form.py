@@ -1,13 +1,14 @@
-"""From a statement to a subscription: names resolved, types checked, one value set per attribute.
+"""Normal form: turns a statement into a subscription with one value set for each attribute.
 
-Everything that can be wrong with a subscription is found here, at subscription time; matching
-checks no types (semantics §3).
+Names are resolved and types are checked here. All errors in a subscription are found at
+subscription time; matching checks no types (semantics §3).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, zip_longest
 
 from qns.cbr.domains import BOOLEAN, DATE, DATETIME, QUALITY, STRING, Domain, Key
@@ -41,7 +42,7 @@ _IN_VALUES = "characters in strings and sources"
 
 
 def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscription:
-    """The subscription that a statement means in a schema; QnsError if it means none."""
+    """Returns the subscription of a statement in a schema. Raises QnsError if it is not valid."""
     try:
         path = schema.data_class(statement.data_class)
     except QnsError as problem:
@@ -57,7 +58,7 @@ def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscri
     for term in statement.terms:
         try:
             attribute = _attribute(term, path, schema)
-            values = _value_set(term, attribute, schema)
+            values = value_set(term, attribute, schema)
         except QnsError as problem:
             raise _marked(problem, term.mark) from None
         if isinstance(values, Strings):
@@ -79,8 +80,17 @@ def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscri
     return subscription
 
 
+def in_grown_schema(subscription: Subscription, schema: Schema) -> Subscription:
+    """Returns the subscription as it is in a later schema, which may have classes below its own.
+
+    Its names and values mean the same there (`qns.federation.schema_changes`).
+    """
+    scope = schema.scope(subscription.data_class, subscription.only)
+    return subscription if scope == subscription.scope else replace(subscription, scope=scope)
+
+
 def _joined(name: str, sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
-    """What all constraints on one attribute leave; an error at the one that leaves nothing."""
+    """Intersects all constraints on one attribute. Raises at the one that leaves nothing."""
     values = _common(sets)
     if values.is_empty:
         last = bisect_left(range(len(sets)), True, key=lambda at: _common(sets[: at + 1]).is_empty)
@@ -89,7 +99,10 @@ def _joined(name: str, sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
 
 
 def _common(sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
-    """The intersection, by halves: one by one, a thousand exclusions would take a million steps."""
+    """Returns the intersection, computed by halves.
+
+    One by one, a thousand exclusions would take a million steps.
+    """
     if len(sets) == 1:
         return sets[0][0]
     middle = len(sets) // 2
@@ -98,7 +111,7 @@ def _common(sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
 
 
 def _check_size(subscription: Subscription, schema: Schema, mark: Mark) -> None:
-    """LimitExceeded if what would be printed could not be parsed again."""
+    """Raises LimitExceeded if the printed subscription could not be parsed again."""
     sizes = {name: values.terms for name, values in subscription.constraints.items()}
     _limit(sum(sizes.values()), MAX_NORMAL_TERMS, "terms in normal form", mark)
     if 2 * sum(len(name) * terms for name, terms in sizes.items()) > MAX_NAME_CHARACTERS:
@@ -119,7 +132,7 @@ def _sources(statement: Statement) -> frozenset[str] | None:
         return None
     if not statement.sources:
         raise ValueRefused(
-            "an empty set of sources", remedy="leave the sources out to hear all of them"
+            "an empty set of sources", remedy="omit the sources to accept all of them"
         )
     if len(statement.sources) > _MAX_SOURCES:
         raise LimitExceeded(f"{len(statement.sources):,} sources", remedy=f"at most {_MAX_SOURCES}")
@@ -153,7 +166,8 @@ def _attribute(term: Term, path: str, schema: Schema) -> Attribute:
     return attribute
 
 
-def _value_set(term: Term, attribute: Attribute, schema: Schema) -> ValueSet:
+def value_set(term: Term, attribute: Attribute, schema: Schema) -> ValueSet:
+    """Returns the values that satisfy one term. Raises QnsError if its types are wrong."""
     domain = attribute.domain
     if domain is STRING:
         return _strings(term, attribute)

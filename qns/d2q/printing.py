@@ -1,7 +1,7 @@
 """Subscriptions as text, in the two notations that language.py reads.
 
-What is printed is the normal form, so labels have become numbers; parsed again, it is the same
-subscription. A quality condition makes the scope exact by itself, so `only` is left out then.
+The normal form is printed, so labels have become numbers. Parsing the text again gives the same
+subscription. `only` is omitted if there is a quality condition, because that makes the scope exact.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Signs = dict[Operator, str]
 
 
 def write_readable(subscription: Subscription, schema: Schema) -> str:
-    """`Enterprise/Holder from INAIL, INPS where Name.accuracy <= 0.6`"""
+    """Writes `Enterprise/Holder from INAIL, INPS where Name.accuracy <= 0.6`."""
     statement = describe(subscription, schema)
     text = _scope(statement, schema)
     if statement.sources is not None:
@@ -33,7 +33,7 @@ def write_readable(subscription: Subscription, schema: Schema) -> str:
 
 
 def write_thesis(subscription: Subscription, schema: Schema) -> str:
-    """`⟨Enterprise/Holder : {INAIL, INPS}, ⊥, Name.accuracy ≤ 0.6⟩`"""
+    """Writes `⟨Enterprise/Holder : {INAIL, INPS}, ⊥, Name.accuracy ≤ 0.6⟩`."""
     statement = describe(subscription, schema)
     data, quality = _parts(statement, schema)
     text = _scope(statement, schema)
@@ -43,7 +43,7 @@ def write_thesis(subscription: Subscription, schema: Schema) -> str:
 
 
 def _parts(statement: Statement, schema: Schema) -> tuple[list[Term], list[Term]]:
-    """The data conditions and the quality conditions."""
+    """Returns the data conditions and the quality conditions."""
     parts: tuple[list[Term], list[Term]] = [], []
     for term in statement.terms:
         attribute = schema.attribute(statement.data_class, term.attribute)
@@ -65,16 +65,22 @@ def _conditions(terms: Iterable[Term], signs: _Signs) -> str:
 
 
 def _condition(term: Term, signs: _Signs) -> str:
+    return " ".join(part for part in condition_parts(term, signs) if part)
+
+
+def condition_parts(term: Term, signs: _Signs = SIGNS) -> tuple[str, str, str]:
+    """Returns the subject, the operator and the values of a condition; `exists` has no values."""
     subject = _name(term.attribute) + (" was" if term.previous else "")
     values = [_value(value) for value in term.values]
     match term.operator:
         case Operator.EXISTS:
-            return f"{subject} exists"
+            return subject, "exists", ""
         case Operator.BETWEEN:
-            return f"{subject} between {values[0]} and {values[1]}"
+            return subject, "between", f"{values[0]} and {values[1]}"
         case Operator.IN:
-            return f"{subject} in {{{', '.join(_member(m, signs) for m in term.members)}}}"
-    return f"{subject} {signs[term.operator]} {values[0]}"
+            members = ", ".join(_member(member, signs) for member in term.members)
+            return subject, "in", f"{{{members}}}"
+    return subject, signs[term.operator], values[0]
 
 
 def _member(member: Member, signs: _Signs) -> str:
@@ -91,7 +97,7 @@ def _value(written: Written) -> str:
 
 
 def _name(name: str) -> str:
-    """A name as it is, or in backticks if it is a word of the language."""
+    """Returns the name, in backticks if it is a word of the language."""
     return name if _is_bare(name) else f"`{name}`"
 
 
@@ -101,12 +107,12 @@ def _is_bare(name: str) -> bool:
 
 @cache
 def _name_in_grammar() -> re.Pattern[str]:
-    """The grammar's own idea of a name; so printing and parsing cannot disagree."""
+    """Returns the grammar's pattern for a name, so that printing and parsing always agree."""
     return re.compile(parser().get_terminal("CLASS").pattern.to_regexp())
 
 
 def _quoted(text: str) -> str:
-    """A string of JSON, in which only what cannot be seen is escaped."""
+    """Returns a JSON string in which only invisible characters are escaped."""
     if text.isprintable():
         return json.dumps(text, ensure_ascii=False)
     seen = (json.dumps(c, ensure_ascii=not c.isprintable())[1:-1] for c in text)

@@ -1,8 +1,8 @@
 """The global schema: data classes named by their paths, typed properties, quality labels.
 
 Names are case-insensitive and resolve to one qualified spelling (semantics §1, §2):
-`Enterprise/Holder` a class, `Enterprise/Holder.Name` a property,
-`Enterprise/Holder.Name.accuracy` a quality dimension of it.
+`Enterprise/Holder` is a class, `Enterprise/Holder.Name` a property of it, and
+`Enterprise/Holder.Name.accuracy` a quality dimension of that property.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_CLASSES: Final = 10_000
 MAX_DEPTH: Final = 64
 MAX_NAME_LENGTH: Final = 200
 
-_NOT_IN_XML = "ª²³µ¹º¼-¾\u2190-\u2bff\u2ff0-\u3000"  # \w, but no part of a name in XML
+_NOT_IN_XML = "ª²³µ¹º¼-¾\u2190-\u2bff\u2ff0-\u3000"  # matches \w, but is not allowed in XML names
 _NAME = re.compile(rf"[^\W\d{_NOT_IN_XML}](?:[^\W{_NOT_IN_XML}]|-)*\Z")
 
 
@@ -39,7 +39,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What a constraint or an event's field is about: a property, or one dimension of it."""
+    """The subject of a constraint or of an event's value: a property, or one dimension of it."""
 
     prop: Property
     dimension: str | None = None
@@ -56,9 +56,9 @@ class Attribute:
 
 
 class Schema:
-    """Classes, properties and labels; immutable once made.
+    """Classes, properties and labels. A schema is immutable.
 
-    `classes` maps a path to its properties, each with the name of its type; every class stands
+    `classes` maps a path to its properties, each with the name of its type. Every class comes
     after the class that encloses it. `labels` maps a label to its number.
     """
 
@@ -84,7 +84,7 @@ class Schema:
         self._below = self._scopes_below()
         self._attributes: dict[str, dict[str, tuple[Attribute, ...]]] = {}
         self.forms: dict[str, object] = {}
-        """Class -> what readers and writers of its events have worked out once."""
+        """Maps a class to what readers and writers of its events cache."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and (self.name, self.properties, self.labels) == (
@@ -112,27 +112,27 @@ class Schema:
         return tuple(self.properties)
 
     def data_class(self, name: str) -> str:
-        """The class of that path, whatever the case it is written in."""
+        """Returns the class with this path. Upper and lower case are equal."""
         path = self._paths.get(name) or self._paths.get(name.casefold())
         if path is None:
             raise NameNotKnown("class", name, self.classes)
         return path
 
     def children(self, path: str) -> tuple[str, ...]:
-        """The classes directly below."""
+        """Returns the classes directly below."""
         return tuple(other for other in self.properties if parent(other) == path)
 
     def lineage(self, path: str) -> tuple[str, ...]:
-        """The class and those that enclose it, outermost first."""
+        """Returns the class and those that enclose it, outermost first."""
         steps = path.split("/")
         return tuple("/".join(steps[: depth + 1]) for depth in range(len(steps)))
 
     def scope(self, path: str, only: bool = False) -> frozenset[str]:
-        """The classes whose events a subscription to this class is about (semantics §3)."""
+        """Returns the classes whose events match a subscription to this class (semantics §3)."""
         return frozenset((path,)) if only else self._below[path]
 
     def attribute(self, path: str, name: str) -> Attribute:
-        """The property, or dimension of a property, that `name` means in an event of this class."""
+        """Returns the property or dimension that `name` means in an event of this class."""
         found = self._attribute_table(path).get(name) or self._attribute_table(path).get(
             name.casefold(), ()
         )
@@ -148,11 +148,11 @@ class Schema:
         raise self._unknown_attribute(path, name)
 
     def means(self, path: str, name: str, attribute: Attribute) -> bool:
-        """Whether `name` means this very attribute in an event of this class."""
+        """True if `name` means this attribute in an event of this class."""
         return self._attribute_table(path).get(name.casefold()) == (attribute,)
 
     def quality_attribute(self, path: str, name: str) -> Attribute:
-        """A dimension of a property of the class itself (semantics §2, §3)."""
+        """Returns a dimension of a property of the class itself (semantics §2, §3)."""
         attribute = self.attribute(path, name)
         if attribute.dimension is None:
             raise QnsError(
@@ -167,7 +167,7 @@ class Schema:
         return attribute
 
     def attributes(self, path: str) -> list[Attribute]:
-        """Everything an event of this class may carry: data of the lineage, its own quality."""
+        """Returns the attributes of events of this class: data of the lineage, its own quality."""
         data = [Attribute(p) for owner in self.lineage(path) for p in self.properties[owner]]
         return data + [Attribute(p, d) for p in self.properties[path] for d in DIMENSIONS]
 
@@ -247,7 +247,7 @@ class Schema:
         return table
 
     def _spell_attributes(self, path: str) -> dict[str, tuple[Attribute, ...]]:
-        """Every spelling with what it may mean. A qualified name means only itself."""
+        """Returns every spelling with its possible meanings. A qualified name has only one."""
         brief: dict[str, tuple[Attribute, ...]] = {}
         qualified: dict[str, tuple[Attribute, ...]] = {}
         for owner in self.lineage(path):
@@ -280,5 +280,5 @@ class Schema:
 
 
 def parent(path: str) -> str:
-    """The class that encloses this one; empty for an outermost class."""
+    """Returns the class that encloses this one, or an empty string for an outermost class."""
     return path.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Schemas by name or from a file: what the CLI accepts wherever a schema is asked for."""
+"""Schema files: loads a schema by name or from a file, as the commands accept it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REMEDY = f"give {' or '.join(SHIPPED)}, a .dtd file or an .xml schema file"
 
 
 def load_schema(name_or_path: str) -> Schema:
-    """A shipped schema by its name, whatever the case, or the schema in a .dtd or .xml file."""
+    """Returns a shipped schema by its name (in any case), or the schema in a .dtd or .xml file."""
     shipped = SHIPPED.get(name_or_path.casefold())
     if shipped is not None:
         return shipped

@@ -22,14 +22,14 @@ _MAX_DIGITS = 400
 
 
 def write_schema(schema: Schema) -> bytes:
-    """The schema as XML, in its own order."""
+    """Returns the schema as XML, in its own order."""
     root = new_root("schema")
     write_schema_into(root, schema)
     return to_bytes(root)
 
 
 def read_schema(data: bytes | str, *, max_bytes: int = MAX_SCHEMA_BYTES) -> Schema:
-    """The schema that the XML tells; QnsError with the line."""
+    """Reads a schema. Raises QnsError with the line."""
     return schema_in(read_root(data, "schema", "schema", max_bytes=max_bytes))
 
 
@@ -45,7 +45,7 @@ def write_schema_into(element: Element, schema: Schema) -> None:
 
 
 def schema_in(root: Element) -> Schema:
-    """The schema that a valid `schema` element tells; QnsError with the line."""
+    """Reads the schema in a valid `schema` element. Raises QnsError with the line."""
     node = root
     classes: dict[str, dict[str, str]] = {}
     labels: dict[str, float] = {}
@@ -75,7 +75,7 @@ def schema_in(root: Element) -> Schema:
 
 
 def read_label_value(label: str, text: str) -> float:
-    """The number of a label; the schema checks that it lies in [0, 1]."""
+    """Returns the number of a label. The schema checks that it lies in [0, 1]."""
     text = text.strip(WHITE_SPACE)
     if len(text) > _MAX_DIGITS or not _NUMBER.match(text):
         raise SchemaError(
@@ -92,7 +92,7 @@ def _fresh(kind: str, name: str, known: Mapping[str, object]) -> str:
 
 
 def _first_refused(elements: list[Element], build: Callable[[int], Schema]) -> Element:
-    """The element with which building begins to fail: found by halving."""
+    """Finds, by bisection, the first element with which building fails."""
     low, high = 0, len(elements) - 1
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""The schemas that come with QNS, known by name (semantics §12)."""
+"""The schemas that come with QNS, by name (semantics §12)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Subscriptions in XML: the third spelling (semantics §3, `schemas/subscription.xsd`).
 
-Reading makes a `Statement`, whose normal form is the subscription; writing describes one. So
-whatever the other spellings accept and refuse, this one does too.
+Reading makes a `Statement`, whose normal form is the subscription; writing describes a subscription
+as a statement. So this spelling accepts and rejects the same subscriptions as the others.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from qns.d2q.xml import (
 from qns.errors import DocumentError, DuplicateId, QnsError, shorten
 
 MAX_SUBSCRIPTION_BYTES: Final = 8 * MAX_BYTES
-"""Room for every subscription that the textual spellings accept, however it must be escaped."""
+"""Enough for every subscription that the textual spellings accept, with all escapes."""
 
 _VALUE, _RANGE = qualified("value"), qualified("range")
 _SOURCES, _CONSTRAINT = qualified("sources"), qualified("constraint")
 _TRANSITIONS = {Operator.FALLS_BELOW, Operator.RISES_ABOVE, Operator.CHANGES_BY}
 _VALUES_DUE = {Operator.BETWEEN: 2, Operator.EXISTS: 0}
-"""How many values an operator takes; one if it is not listed, any number for IN."""
+"""The number of values of an operator. An operator that is not listed has one; IN has any."""
 
 
 def write_subscription(subscription: Subscription, schema: Schema) -> bytes:
-    """The subscription as XML; equal subscriptions of one class give equal bytes."""
+    """Returns the subscription as XML. Equal subscriptions of one class give equal bytes."""
     root = new_root("subscription")
     _write(root, describe(subscription, schema))
     return to_bytes(root)
 
 
 def write_subscriptions(subscriptions: Iterable[tuple[str, Subscription]], schema: Schema) -> bytes:
-    """A list of subscriptions, each with its id."""
+    """Returns a list of subscriptions with their ids, as XML."""
     root = new_root("subscriptions")
     for identifier, subscription in subscriptions:
         element = child(root, qualified("subscription"))
@@ -61,7 +61,7 @@ def write_subscriptions(subscriptions: Iterable[tuple[str, Subscription]], schem
 def read_subscription(
     data: bytes | str, schema: Schema, *, max_bytes: int = MAX_SUBSCRIPTION_BYTES
 ) -> Subscription:
-    """The subscription in normal form; QnsError with the line."""
+    """Returns the subscription in normal form. Raises QnsError with the line."""
     root = read_root(data, "subscription", "subscription", max_bytes=max_bytes)
     return _read(root, schema)
 
@@ -73,9 +73,9 @@ def read_subscriptions(
     max_bytes: int = MAX_SUBSCRIPTION_BYTES,
     refuse: Callable[[QnsError], None] | None = None,
 ) -> list[tuple[str, Subscription]]:
-    """The subscriptions of a list, in order, each with its id.
+    """Returns the subscriptions of a list, in order, each with its id.
 
-    The first that is wrong raises; with `refuse`, each that is wrong is told there instead.
+    The first error is raised. If `refuse` is given, it is called with each error instead.
     """
     root = read_root(data, "subscriptions", "subscription", max_bytes=max_bytes)
     found: dict[str, Subscription] = {}
@@ -181,7 +181,7 @@ def _written(element: Element, is_text: bool) -> Written:
 
 
 def _is_text(attribute: str, root: Element, schema: Schema) -> bool:
-    """Whether white space around a value belongs to it; an unknown name is refused later."""
+    """True if white space around a value is part of it. An unknown name is rejected later."""
     try:
         path = schema.data_class(root.get("class", ""))
         return schema.attribute(path, attribute).domain is STRING

@@ -1,6 +1,6 @@
-"""Terms: a subscription as it was written, before the schema has been asked.
+"""Terms: a subscription as it was written, before names are resolved in the schema.
 
-The three spellings (thesis notation, readable, XML) all become a `Statement`; `normal_form.py`
+Each of the three spellings (thesis notation, readable, XML) becomes a `Statement`. `normal_form.py`
 turns a statement into a subscription and `description.py` a subscription into a statement.
 """
 
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-# Together they make sure that what is printed can be parsed: printing writes at most two terms for
-# one of the normal form, and each character of a value as twelve at most.
+# These limits together ensure that a printed subscription can be parsed: printing writes at most
+# two terms for one of the normal form, and at most twelve characters for one of a value.
 MAX_TEXT_LENGTH: Final = 1_048_576
-"""Characters of one subscription, in a textual spelling."""
+"""Limits the characters of one subscription in a textual spelling."""
 MAX_TERMS: Final = 8_192
-"""Constraints plus members of sets, as written."""
+"""Limits the constraints plus members of sets, as written."""
 MAX_NORMAL_TERMS: Final = 4_096
-"""The same, once the constraints on each attribute are one value set."""
+"""Limits the terms when the constraints on each attribute are one value set."""
 MAX_VALUE_CHARACTERS: Final = 40_000
-"""Of all strings and sources together."""
+"""Limits the characters of all strings and sources together."""
 MAX_NAME_CHARACTERS: Final = 200_000
-"""Of the names of attributes, as they are printed."""
+"""Limits the characters of the names of attributes, as they are printed."""
 
 
 class Operator(Enum):
-    """The value is the operator's name in XML."""
+    """An operator. Its value is its name in XML."""
 
     EQUALS = "equals"
     DIFFERS = "differs"
@@ -61,12 +61,12 @@ SIGNS: Final = {
     Operator.RISES_ABOVE: "rises above",
     Operator.CHANGES_BY: "changes by",
 }
-"""How each operator is written in the readable spelling."""
+"""Maps each operator to its sign in the readable spelling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where something was written, counted from 1; XML knows no columns."""
+    """A position in a text, counted from 1. XML has no columns."""
 
     line: int = 1
     column: int | None = None
@@ -74,7 +74,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A value as written. `quoted` and `bare` in the textual spellings, `raw` in XML."""
+    """A value as written: `quoted` or `bare` in the textual spellings, `raw` in XML."""
 
     text: str
     form: Literal["quoted", "bare", "raw"] = "raw"
@@ -95,7 +95,7 @@ class Term:
 
     `values` holds two for BETWEEN, none for EXISTS and IN, one otherwise; `members` is for IN.
     `previous` makes it a constraint on the previous value of a quality dimension (`was`).
-    `part` is the part of the thesis notation it stands in, where that is known.
+    `part` is the part of the thesis notation in which it was written, if that is known.
     """
 
     attribute: str
@@ -119,4 +119,4 @@ class Statement:
     terms: tuple[Term, ...] = ()
     class_mark: Mark = Mark()
     source_marks: tuple[Mark, ...] = ()
-    """One per source, or none where they are not known."""
+    """One position for each source, or none if they are not known."""

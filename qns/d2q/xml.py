@@ -1,8 +1,9 @@
-"""XML in and out: the hardened parser, validation against the shipped XSDs, small helpers.
+"""XML: the hardened parser, validation against the shipped XSDs, and helpers for writing.
 
-Only UTF-8; any DOCTYPE is refused before anything in it is read, so there are no entities; the
-network is never asked; bytes, depth, elements, attributes and names are bounded. Whatever lxml
-finds wrong becomes a DocumentError with the line. lxml and its types stay in this room.
+Only UTF-8 is accepted. A DOCTYPE is rejected before anything in it is read, so there are no
+entities. The parser never uses the network. Bytes, depth, elements, attributes and names are
+bounded. Every error of lxml becomes a DocumentError with the line. lxml and its types stay in this
+package.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MAX_BYTES: Final = 1_048_576
 MAX_DEPTH: Final = 64
 MAX_ELEMENTS: Final = 100_000
 MAX_ATTRIBUTES: Final = 256
-"""Of one element."""
+"""The limit for one element."""
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"[ \t\r\n]*")
@@ -45,7 +46,7 @@ def parse_xml(
     max_depth: int = MAX_DEPTH,
     max_elements: int = MAX_ELEMENTS,
 ) -> Element:
-    """The root element; DocumentError or LimitExceeded, with the line, for anything unfit."""
+    """Returns the root element. Raises DocumentError or LimitExceeded with the line."""
     raw = utf8(data, max_bytes)
     _refuse_doctype(raw)
     try:
@@ -64,7 +65,7 @@ def parse_xml(
 def read_root(
     data: bytes | str, name: str, xsd_name: str, *, max_bytes: int = MAX_BYTES
 ) -> Element:
-    """The root element of a generic document, called `name` and valid against an XSD."""
+    """Returns the root element of a document, which is called `name` and valid against an XSD."""
     root = parse_xml(data, max_bytes=max_bytes)
     if root.tag != qualified(name):
         raise wrong_root(root, qualified(name))
@@ -73,9 +74,9 @@ def read_root(
 
 
 def validate(element: Element, xsd_name: str) -> None:
-    """DocumentError with line, element and what was expected unless the XSD accepts it."""
+    """Raises DocumentError, with the line and what was expected, unless the XSD accepts it."""
     schema, lock = _xml_schema(xsd_name)
-    with lock:  # a schema keeps one error log: another thread's errors must not get into ours
+    with lock:  # a schema has one error log, which threads must not share
         if schema.validate(element):
             return
         first = schema.error_log[0]  # type: ignore[index]  # the stub has no _ErrorLog
@@ -88,7 +89,7 @@ def validate(element: Element, xsd_name: str) -> None:
 
 
 def utf8(data: bytes | str, max_bytes: int = MAX_BYTES) -> bytes:
-    """The input as UTF-8 without a byte order mark; a `str` is right whatever it declares."""
+    """Returns the input as UTF-8 without a byte order mark. A `str` may declare any encoding."""
     try:
         raw = data.encode("utf-8") if isinstance(data, str) else data
     except UnicodeEncodeError as problem:
@@ -119,7 +120,7 @@ def utf8(data: bytes | str, max_bytes: int = MAX_BYTES) -> bytes:
 
 @cache
 def shipped_file(name: str) -> Path:
-    """A file of `schemas/`: inside the package in a wheel, beside it in a checkout."""
+    """Returns a file of `schemas/`, which is in the package in a wheel, beside it in a checkout."""
     package = Path(__file__).parents[1]
     for folder in (package / "schemas", package.parent / "schemas"):
         if (folder / name).is_file():
@@ -131,7 +132,7 @@ def shipped_file(name: str) -> Path:
 
 
 def qualified(name: str) -> str:
-    """lxml's spelling of a name in our namespace."""
+    """Returns lxml's spelling of a name in the namespace of QNS."""
     return f"{{{NAMESPACE}}}{name}"
 
 
@@ -147,7 +148,7 @@ def wrong_root(root: Element, wanted: str) -> DocumentError:
 
 
 def shown(tag: str) -> str:
-    """A tag as a message tells it: `event`, or with the namespace if that is not ours."""
+    """Returns a tag for a message, with its namespace if that is not the one of QNS."""
     namespace, brace, name = tag.rpartition("}")
     if not brace:
         return f"{shorten(tag)} in no namespace"
@@ -160,7 +161,7 @@ def is_true(element: Element, attribute: str) -> bool:
 
 
 def quality_key(text: str, schema: Schema) -> int:
-    """The key of a number from 0 to 1, or of a label."""
+    """Returns the key of a number from 0 to 1, or of a label."""
     text = text.strip(WHITE_SPACE)
     is_label = text[:1].isalpha() or text.casefold() in schema.labels
     key = QUALITY.key(schema.label(text)) if is_label else read_value(QUALITY, text)
@@ -169,7 +170,7 @@ def quality_key(text: str, schema: Schema) -> int:
 
 
 def new_root(name: str) -> Element:
-    """A root element in our namespace, which needs no prefix below it."""
+    """Returns a root element in the namespace of QNS, which needs no prefix."""
     return etree.Element(
         qualified(name),
         nsmap={None: NAMESPACE},  # type: ignore[dict-item]  # None is the default namespace
@@ -183,7 +184,7 @@ def child(parent: Element, tag: str, text: str | None = None, /, **attributes: s
 
 
 def to_bytes(root: Element) -> bytes:
-    """The document: UTF-8 with a declaration, indented; texts stay as they are."""
+    """Returns the document in UTF-8, with a declaration and indented. Texts stay as they are."""
     return etree.tostring(root, encoding="UTF-8", xml_declaration=True, pretty_print=True)
 
 
@@ -199,7 +200,7 @@ def _read(raw: bytes) -> Element:
 
 
 def new_parser() -> etree.XMLParser:
-    """Reads no entities, no DTD, no files and nothing from the network."""
+    """Returns a parser that reads no entities, DTDs or files, and nothing from the network."""
     return etree.XMLParser(
         encoding="UTF-8",
         resolve_entities=False,
@@ -215,7 +216,7 @@ def new_parser() -> etree.XMLParser:
 
 
 def _refuse_doctype(raw: bytes) -> None:
-    """Looks through what may stand before the root element."""
+    """Raises DocumentError if there is a DOCTYPE before the root element."""
     at = 0
     while blank := _BLANK.match(raw, at):
         at = blank.end()
@@ -227,7 +228,7 @@ def _refuse_doctype(raw: bytes) -> None:
             end = raw.find(b"?>", at + 2) + 2
         else:
             return
-        if end <= at:  # never closed: the parser says so
+        if end <= at:  # it is never closed, which the parser reports
             return
         at = end
 
@@ -271,5 +272,5 @@ def _xml_schema(name: str) -> tuple[etree.XMLSchema, Lock]:
 
 
 def _short(message: str) -> str:
-    """A message that may quote a megabyte of input: its head says what, its tail what is due."""
+    """Returns the head and the tail of a message, which may quote a megabyte of input."""
     return message if len(message) <= 400 else f"{message[:200]} … {message[-180:]}"

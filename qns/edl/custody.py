@@ -1,82 +1,119 @@
-"""Custody: the promises of the Forwarder to bring other producers' events further down the tree.
+"""Custody: the durable promises of the Forwarder to bring events further down the tree.
 
-A promise is a row, made in the transaction that takes the event in and kept until the receiver has
-taken it: a forwarder that crashes goes on where it was.
+A promise is a row. It is written in the transaction that accepts the event and deleted when the
+receiver has accepted the event, so that a forwarder goes on after a crash.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from qns.edl.link import Parcel
 from qns.edl.messages import Entry, Fence
-from qns.event_log import EventLog
-from qns.tables import CUSTODY, DEAD_LETTERS, CustodyRow, DeadLetterRow
-from qns.turn import Turn
+from qns.errors import NotAllowed
+from qns.peer.event_log import EventLog
+from qns.peer.outcomes import IncidentKind, Rejection
+from qns.peer.ports import Store
+from qns.peer.tables import CUSTODY, DEAD_LETTERS, CustodyRow, DeadLetterRow
+from qns.peer.turn import Turn
 
 
 @dataclass(slots=True, eq=False)
 class Custody:
     log: EventLog
+    most_dead_letters: float = inf
+    """The limit of dead letters with events of one source for one receiver."""
     parcels: dict[int, Parcel] = field(default_factory=dict)
+    """Promises that are not fulfilled yet, by id."""
     dead_letters: dict[int, DeadLetterRow] = field(default_factory=dict)
+    _letters: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(source, receiver) -> the number of dead letters."""
     _number: int = 0
+    """The last id; promises and dead letters share the ids."""
 
     def __len__(self) -> int:
         return len(self.parcels)
 
+    def recover_from(self, store: Store) -> Iterator[Parcel]:
+        """Recovers promises and dead letters; yields the parcels that have to be sent."""
+        for letter in store.rows(DEAD_LETTERS):
+            self.recover_letter(letter)
+        for row in store.rows(CUSTODY):
+            yield self.recover(row)
+
     def recover(self, row: CustodyRow) -> Parcel:
-        joined, path, entry = read_route(row.entry)
-        parcel = Parcel((row.source, row.event), joined, entry, path, row.id)
+        parcel = _read_parcel(row)
         self._keep(parcel, row.id)
         return parcel
+
+    def recover_letter(self, row: DeadLetterRow) -> None:
+        self._keep_letter(row)
+        self._number = max(self._number, row.id)
 
     def promise(self, turn: Turn, parcel: Parcel) -> None:
         self._keep(parcel, self._number + 1)
         self.put(turn, parcel)
 
     def put(self, turn: Turn, parcel: Parcel) -> None:
+        """Writes the row of a promise."""
         assert parcel.custody is not None
         route = write_route(parcel)
         row = CustodyRow(parcel.custody, parcel.entry.receiver, *parcel.event, route)
         turn.put(CUSTODY, row)
 
     def fulfil(self, turn: Turn, parcel: Parcel) -> None:
-        """The receiver has taken it, or nobody wants it any more."""
+        """Ends a promise: the receiver has the event, or nothing is owed to it any more."""
         if parcel.custody is not None and parcel.custody in self.parcels:
             del self.parcels[parcel.custody]
             turn.delete(CUSTODY, parcel.custody)
             self.log.release(parcel.event)
 
-    def refuse(self, turn: Turn, parcel: Parcel, reason: str) -> None:
-        """The receiver will never take it: an operator has to look at it."""
-        number = self._number = self._number + 1
-        letter = DeadLetterRow(
-            number, turn.now, parcel.entry.receiver, *parcel.event, write_route(parcel), reason
-        )
-        self.dead_letters[number] = letter
-        self.log.hold(parcel.event)
-        turn.put(DEAD_LETTERS, letter)
+    # --- dead letters -----------------------------------------------------------------------------
+
+    def reject(self, turn: Turn, parcel: Parcel, reason: str) -> None:
+        """Makes a dead letter of a parcel that its receiver will never accept.
+
+        If there are too many dead letters of its source and its receiver, the event is given up as
+        a declared loss: one of the two does something wrong, and others must not pay for it.
+        """
+        source, receiver = parcel.event[0], parcel.entry.receiver
+        if self._letters[source, receiver] >= self.most_dead_letters:
+            discard(turn, parcel)
+        else:
+            number = self._number = self._number + 1
+            route = write_route(parcel)
+            letter = DeadLetterRow(number, turn.now, receiver, *parcel.event, route, reason)
+            self._keep_letter(letter)
+            turn.put(DEAD_LETTERS, letter)
+            turn.outcomes.rejections.append(rejection_of(letter))
         self.fulfil(turn, parcel)
 
-    def bury(self, turn: Turn, number: int) -> Parcel:
-        """Takes a dead letter out, to drop it or to send it once more."""
+    def dead_letter(self, number: int) -> DeadLetterRow:
+        """Returns a dead letter; raises NotAllowed if there is none of this number."""
+        letter = self.dead_letters.get(number)
+        if letter is None:
+            raise NotAllowed(
+                f"there is no dead letter {number}", remedy="see qns peer dead-letters list"
+            )
+        return letter
+
+    def take_dead_letter(self, turn: Turn, number: int) -> Parcel:
+        """Removes a dead letter and returns its parcel."""
         letter = self.dead_letters.pop(number)
+        self._letters[letter.source, letter.receiver] -= 1
         turn.delete(DEAD_LETTERS, number)
         self.log.release((letter.source, letter.event))
-        joined, path, entry = read_route(letter.entry)
-        return Parcel((letter.source, letter.event), joined, entry, path, None)
+        return _read_parcel(letter)
 
-    def recover_letter(self, row: DeadLetterRow) -> None:
-        self.dead_letters[row.id] = row
-        self._number = max(self._number, row.id)
-        self.log.hold((row.source, row.event))
-
-    def to(self, receiver: str) -> Iterator[Parcel]:
-        return (each for each in list(self.parcels.values()) if each.entry.receiver == receiver)
+    def _keep_letter(self, letter: DeadLetterRow) -> None:
+        self.dead_letters[letter.id] = letter
+        self._letters[letter.source, letter.receiver] += 1
+        self.log.hold((letter.source, letter.event))
 
     def _keep(self, parcel: Parcel, number: int) -> None:
         parcel.custody = number
@@ -85,35 +122,56 @@ class Custody:
         self.log.hold(parcel.event)
 
 
+def discard(turn: Turn, parcel: Parcel) -> None:
+    """Declares that this peer gives up an event that its receiver rejects."""
+    source, event = parcel.event
+    entry = parcel.entry
+    turn.report(
+        IncidentKind.DISCARD,
+        to=entry.receiver,
+        joined=entry.incarnation,
+        source=source,
+        event=event,
+    )
+
+
+def rejection_of(letter: DeadLetterRow) -> Rejection:
+    return Rejection(letter.id, letter.receiver, letter.source, letter.event, letter.reason)
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+
 def write_route(parcel: Parcel) -> str:
-    return json.dumps([parcel.joined, parcel.path, _fields(parcel.entry)], separators=(",", ":"))
+    """Writes incarnation, path and entry of a parcel as JSON."""
+    fields = [parcel.producer_incarnation, parcel.path, _entry_fields(parcel.entry)]
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def read_route(text: str) -> tuple[int, tuple[str, ...], Entry]:
-    joined, path, fields = json.loads(text)
-    return joined, tuple(path), _entry(fields)
+    """Returns the incarnation of the producer, the path and the entry."""
+    incarnation, path, fields = json.loads(text)
+    return incarnation, tuple(path), _read_entry(fields)
 
 
-def _fields(entry: Entry) -> list[Any]:
-    return [
-        entry.receiver,
-        entry.joined,
-        entry.epoch,
-        entry.number,
-        entry.confirmed,
-        entry.fences,
-        [_fields(child) for child in entry.children],
-    ]
+def _read_parcel(row: CustodyRow | DeadLetterRow) -> Parcel:
+    incarnation, path, entry = read_route(row.entry)
+    return Parcel((row.source, row.event), incarnation, entry, path, None)
 
 
-def _entry(fields: list[Any]) -> Entry:
-    receiver, joined, epoch, number, confirmed, fences, children = fields
+def _entry_fields(entry: Entry) -> list[Any]:
+    *fields, children = entry
+    return [*fields, [_entry_fields(child) for child in children]]
+
+
+def _read_entry(fields: list[Any]) -> Entry:
+    receiver, incarnation, epoch, number, confirmed, fences, children = fields
     return Entry(
         receiver,
-        joined,
+        incarnation,
         epoch,
         number,
         confirmed,
         tuple(Fence(*each) for each in fences),
-        tuple(map(_entry, children)),
+        tuple(map(_read_entry, children)),
     )

@@ -1,10 +1,10 @@
-"""External Matcher: to which organisations does an event have to be sent? (thesis 5.4.4)"""
+"""External Matcher: finds the organisations to which an event has to be sent (thesis 5.4.4)."""
 
 from __future__ import annotations
 
 from qns.cbr.event import Event
 from qns.cbr.subscription import Subscription
-from qns.ports import Index
+from qns.peer.ports import Index
 
 
 class ExternalMatcher:
@@ -18,5 +18,5 @@ class ExternalMatcher:
         self._index.delete((consumer, element))
 
     def interested(self, event: Event) -> list[str]:
-        """Each organisation once, however many of its elements match; in a stable order."""
+        """Returns the organisations of which at least one element matches, sorted by name."""
         return sorted({consumer for consumer, _ in self._index.match(event)})

@@ -1,7 +1,7 @@
 """Forwarder: sends notifications to the children in the diffusion tree (thesis 5.4.4).
 
-Parcels wait on the link to their receiver. If the receiver does not answer, its subtree is adopted
-at once: the children get their own parcels, the receiver alone is tried again and again.
+Parcels wait on the link to their receiver. If the receiver does not answer, this peer adopts its
+subtree at once: the children get parcels of their own, and only the receiver itself is retried.
 """
 
 from __future__ import annotations
@@ -10,23 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from qns.edl.custody import Custody
-from qns.edl.link import Link, Parcel
-from qns.edl.membership import Membership
-from qns.edl.messages import Notification, Outcome
-from qns.event_log import EventLog
-from qns.tuning import Tuning
-from qns.turn import Turn
+from qns.edl.custody import Custody, rejection_of
+from qns.edl.link import Carried, Link, Parcel
+from qns.edl.messages import Entry, Notification, Outcome, Skip
+from qns.edl.reachability import Reachability
+from qns.edl.routes import Routes
+from qns.federation.document import Federation
+from qns.peer.event_log import EventLog, LoggedEvent
+from qns.peer.ports import Store
+from qns.peer.tuning import Tuning
+from qns.peer.turn import Turn
 
 _ENTRY_BYTES: Final = 400
-"""About what one receiver in a subtree takes."""
+"""The approximate size of one receiver in a subtree."""
 
 
 @dataclass(slots=True, eq=False)
 class Forwarder:
     me: str
     log: EventLog
-    membership: Membership
+    reachability: Reachability
+    routes: Routes
     tuning: Tuning
     custody: Custody
     links: dict[str, Link] = field(default_factory=dict)
@@ -34,10 +38,24 @@ class Forwarder:
     def link(self, other: str) -> Link:
         found = self.links.get(other)
         if found is None:
-            tuning = self.tuning
-            found = Link(self.me, other, tuning.first_pause_s, tuning.longest_pause_s)
-            self.links[other] = found
+            found = self.links[other] = Link(self.me, other, self.tuning.link_backoff)
         return found
+
+    def recover_from(self, store: Store) -> None:
+        for parcel in self.custody.recover_from(store):
+            self.link(parcel.entry.receiver).parcels[parcel.key] = parcel
+
+    def start(self, turn: Turn) -> None:
+        """Reports the dead letters, so that an operator sees them again after a restart."""
+        for letter in self.custody.dead_letters.values():
+            turn.outcomes.rejections.append(rejection_of(letter))
+
+    def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
+        """Ends the obligations to organisations that have left."""
+        self.routes.apply_document(new)
+        for name in old.organisations:
+            if name not in new:
+                self.drop_receiver(turn, name)
 
     def send(self, turn: Turn, parcel: Parcel) -> None:
         receiver = parcel.entry.receiver
@@ -46,40 +64,88 @@ class Forwarder:
         if twin is not None and parcel.custody is not None and twin is not parcel:
             if twin.custody is None or twin.custody == parcel.custody:
                 link.parcels[parcel.key] = parcel
-            else:  # promised before: one promise is enough, its subtree included
+            else:  # there is a promise already: one is enough, if the subtree is adopted
                 self._adopt(turn, parcel)
                 self.custody.fulfil(turn, parcel)
                 return
         else:
             link.parcels[parcel.key] = parcel
-        if not self.membership.reachable(receiver):
+        if not self.reachability.reachable(receiver):
             self._adopt(turn, parcel)
 
     def promise(self, turn: Turn, parcel: Parcel) -> None:
-        """Takes custody: the parcel will be brought, whatever happens here."""
+        """Takes custody: promises durably to bring the parcel to its receiver."""
         self.custody.promise(turn, parcel)
         source, event = parcel.event
         turn.record(
             "promise",
             to=parcel.entry.receiver,
-            joined=parcel.entry.joined,
+            joined=parcel.entry.incarnation,
             source=source,
             event=event,
         )
         self.send(turn, parcel)
 
+    def relay(self, turn: Turn, parcel: Parcel) -> None:
+        """Takes custody of a parcel whose sender does not reach the receiver.
+
+        If this peer does not reach the receiver either, a copy goes through the next relay. The
+        promise stays here until the receiver has accepted the event from this peer.
+        """
+        receiver = parcel.entry.receiver
+        source, event = parcel.event
+        turn.record(
+            "relay", to=receiver, joined=parcel.entry.incarnation, source=source, event=event
+        )
+        self.promise(turn, parcel)
+        if self.reachability.reachable(receiver):
+            return
+        for hop in self.routes.hops(receiver, parcel.path)[:1]:
+            incarnation, entry = parcel.producer_incarnation, parcel.entry.alone()
+            copy = Parcel(parcel.event, incarnation, entry, parcel.path, None)
+            self.link(hop).parcels[copy.key] = copy
+
+    def relay_skip(self, skip: Skip) -> None:
+        """Passes on a skip, unless too many wait.
+
+        It is not stored: its producer repeats it until it is acknowledged.
+        """
+        link = self.link(skip.first.receiver)
+        if self.reachability.reachable(link.other) and len(link.skips) < self.tuning.most_early:
+            link.skips[skip] = None
+
+    def relay_standing(self, producer: str, consumer: str, carried: Carried, at: float) -> bool:
+        """Sends a standing to a producer through another peer; False if no way is known."""
+        _, path = carried
+        if consumer != self.me and self.reachability.reachable(producer):
+            hops = [producer]
+        else:
+            hops = self.routes.hops(producer, path)
+        for hop in hops[:1]:
+            self.link(hop).add_standing(producer, consumer, carried, at)
+        return bool(hops)
+
+    def report_break(self, other: str) -> None:
+        """Makes a gossip due to those who rely on this peer to reach the other one."""
+        for parcel in self.link(other).parcels.values():
+            if parcel.custody is not None and parcel.path:
+                self.link(parcel.path[-1]).wants_gossip = True
+
     def next_notifications(
         self, turn: Turn, link: Link, limit: int, room: int
     ) -> list[Notification]:
-        """Up to so many, and so many bytes, or one at least if there is room at all."""
+        """Returns the next notifications, at most `limit` and about `room` bytes.
+
+        There is at least one if any room is left, even if it is too large.
+        """
         link.sent = []
         gone = []
         for key, parcel in link.parcels.items():
-            known = self.log.get(parcel.event)
-            if known is None:  # everybody concerned has it already
+            logged = self.log.get(parcel.event)
+            if logged is None:  # everyone to whom it was owed has it
                 gone.append(key)
                 continue
-            size = len(known.xml)
+            size = len(logged.xml)
             if parcel.entry.children:
                 size += _ENTRY_BYTES * len(parcel.entry.receivers())
             if len(link.sent) >= limit or room <= 0 or (link.sent and size > room):
@@ -91,45 +157,36 @@ class Forwarder:
         return [self._notification(turn, link.parcels[key]) for key in link.sent]
 
     def _notification(self, turn: Turn, parcel: Parcel) -> Notification:
-        known = self.log[parcel.event]
-        joined, epoch, sequence = known.position
-        source, event = parcel.event
-        return Notification(
-            source,
-            joined,
-            epoch,
-            sequence,
-            event,
-            known.xml,
-            max(0.0, known.expires_at - turn.now),
-            parcel.entry,
-            (*parcel.path, self.me),
+        return notification_of(
+            self.log[parcel.event], turn.now, parcel.entry, (*parcel.path, self.me)
         )
 
-    def outcomes(self, turn: Turn, link: Link, outcomes: Sequence[Outcome]) -> None:
-        """What became of the parcels under way."""
+    def handle_outcomes(self, turn: Turn, link: Link, outcomes: Sequence[Outcome]) -> None:
+        """Handles the receiver's outcomes for the parcels in the request under way."""
         for key, outcome in zip(link.sent, outcomes, strict=True):
             parcel = link.parcels.pop(key, None)
             if parcel is None:
                 continue
             if not outcome.taken:
                 self._adopt(turn, parcel)
-            if outcome.taken or parcel.custody is None:  # what is ours the stream sends again
+            if parcel.custody is None:  # the stream resends this peer's own events
+                continue
+            if outcome.taken:
                 self.custody.fulfil(turn, parcel)
             elif outcome.permanent:
-                self.custody.refuse(turn, parcel, outcome.reason)
-            else:  # to the end of the line: it does not keep the others waiting
+                self.custody.reject(turn, parcel, outcome.reason)
+            else:  # to the end of the queue, so that it does not delay the others
                 link.parcels[key] = parcel
 
     def bypass(self, turn: Turn, other: str) -> None:
-        """The other does not answer: its subtrees are adopted, its own parcels wait."""
+        """Adopts the subtrees of a peer that does not answer; its own parcels wait."""
         for key, parcel in list(self.link(other).parcels.items()):
             self._adopt(turn, parcel)
-            if parcel.custody is None:  # the stream resends it when the other is back
+            if parcel.custody is None:  # the stream resends it later
                 del self.link(other).parcels[key]
 
-    def drop_all(self, turn: Turn, other: str) -> None:
-        """The other left the federation: nothing is owed to it, but its subtrees are."""
+    def drop_receiver(self, turn: Turn, other: str) -> None:
+        """Drops the parcels for a peer that has left, and adopts their subtrees."""
         link = self.links.get(other)
         if link is None:
             return
@@ -146,8 +203,20 @@ class Forwarder:
         if parcel.custody is not None:
             self.custody.put(turn, parcel)
         for child in children:
-            adopted = Parcel(parcel.event, parcel.joined, child, parcel.path, None)
+            adopted = Parcel(parcel.event, parcel.producer_incarnation, child, parcel.path, None)
             if parcel.custody is not None:
                 self.promise(turn, adopted)
             else:
                 self.send(turn, adopted)
+
+
+def notification_of(
+    logged: LoggedEvent, now: float, entry: Entry, path: tuple[str, ...]
+) -> Notification:
+    """Returns the notification that brings the event to the receiver of the entry."""
+    incarnation, epoch, sequence = logged.position
+    source, event = logged.key
+    remaining_s = max(0.0, logged.expires_at - now)
+    return Notification(
+        source, incarnation, epoch, sequence, event, logged.xml, remaining_s, entry, path
+    )

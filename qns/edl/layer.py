@@ -1,19 +1,22 @@
-"""External Diffusion Layer: what a peer says to other peers, and what it makes of their words.
+"""External Diffusion Layer: the side of a peer that exchanges messages with other peers.
 
-One link to each other peer; over it go, one request at a time, what the producer side, the consumer
-side and the forwarder have to say (thesis 5.4.4).
+There is one link to each other peer. Over it go, one request at a time, the messages of the
+producer side, the consumer side and the Forwarder (thesis 5.4.4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import InitVar, dataclass, field
 
+from qns.cbr.subscription import Subscription
+from qns.d2q.schema import Schema
 from qns.edl.consumer import Consumer
+from qns.edl.custody import discard
+from qns.edl.dialogue import Dialogue
 from qns.edl.forwarder import Forwarder
-from qns.edl.link import Link, State
-from qns.edl.membership import Membership
+from qns.edl.intake import Accepted, Intake
+from qns.edl.merge_subscriptions_table import ViewState
 from qns.edl.messages import (
     Acknowledge,
     ChangeSub,
@@ -24,294 +27,296 @@ from qns.edl.messages import (
     FetchDocument,
     Gossip,
     Hello,
-    Notification,
     Notified,
     Notify,
-    Pull,
-    Pulled,
+    OfferDocument,
+    PullGap,
+    RelayAcknowledgement,
     Reply,
     Request,
-    SendAll,
-    SubChanged,
+    entry_of,
 )
 from qns.edl.producer import Producer
-from qns.edl.soundness import objection
-from qns.tuning import Tuning
-from qns.turn import Turn
+from qns.edl.reachability import Reachability
+from qns.edl.requests import Requests
+from qns.edl.validation import validate_envelope
+from qns.errors import Busy, NotAllowed, QnsError
+from qns.federation.document import Federation
+from qns.peer.event_log import EventKey, LoggedEvent
+from qns.peer.layers import ViewProgress
+from qns.peer.ports import Store
+from qns.peer.tuning import Tuning
+from qns.peer.turn import Turn
+
+InstallOffer = Callable[[Turn, bytes, str], None]
+"""Callback that receives a document and the organisation that offers it."""
 
 
-class Send(NamedTuple):
-    """A request on its way; its answer, or the lack of one, comes back under its number."""
+_OF_ANY_DOCUMENT = FetchDocument | Gossip | Acknowledge | RelayAcknowledgement
+"""Requests that are served whatever document their sender has.
 
-    to: str
-    number: int
-    envelope: Envelope
+Acknowledgements name the incarnations of both ends. A producer that comes back to the federation
+installs the newer document only when everything that it owed is acknowledged.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class ExternalDiffusionLayer:
     me: str
-    epoch: int
     tuning: Tuning
-    membership: Membership
+    reachability: Reachability
     producer: Producer
     consumer: Consumer
     forwarder: Forwarder
-    document_xml: bytes
-    postponed: int = 0
-    """A version of the document that has to wait until all that is owed is delivered."""
-    gossip_at: float = 0.0
-    _gossiped: int = 0
-    _open: dict[int, str] = field(default_factory=dict)
-    """Number of a request under way -> to whom."""
-    _requests: int = 0
+    document: InitVar[bytes]
+    """The federation document in force, byte for byte."""
+    install: InstallOffer = field(default=lambda *_: None)
+    """Puts a document in force that another organisation offers."""
+    intake: Intake = field(init=False)
+    dialogue: Dialogue = field(init=False)
+    requests: Requests = field(init=False)
 
-    # --- requests of others -----------------------------------------------------------------------
+    def __post_init__(self, document: bytes) -> None:
+        self.intake = Intake(self.consumer)
+        self.dialogue = Dialogue(
+            self.me, self.reachability, self.producer, self.consumer, self.forwarder, document
+        )
+        self.requests = Requests(
+            self.me,
+            self.tuning,
+            self.reachability,
+            self.producer,
+            self.consumer,
+            self.forwarder,
+            self.dialogue,
+            self.intake,
+        )
 
-    def received(self, turn: Turn, envelope: Envelope) -> Envelope:
+    # --- start, documents and epochs --------------------------------------------------------------
+
+    def recover_from(self, store: Store, subscriptions: Iterable[tuple[str, Subscription]]) -> None:
+        """Recovers every component; `subscriptions` are those of the users."""
+        self.consumer.merger.recover_from(store, self.consumer.federation, subscriptions)
+        self.consumer.recover_from(store)
+        self.forwarder.recover_from(store)
+        self.producer.recover_from(store)
+
+    def start(self, turn: Turn, *, restored: bool) -> None:
+        """Makes a hello to every producer due, to compare what both sides have."""
+        if restored:
+            self.begin_epoch(turn, self.producer.epoch)
+        for producer in self.consumer.merger.table:
+            self.consumer.want_hello(producer)
+        self.producer.start(turn)
+        self.consumer.start(turn)
+        self.forwarder.start(turn)
+        self.requests.start(turn)
+
+    def begin_epoch(self, turn: Turn, epoch: int) -> None:
+        """Begins an epoch after a restore: raises fences and compares every view again."""
+        self.producer.begin_epoch(turn, epoch)
+        self.consumer.begin_epoch(epoch)
+        for producer in self.consumer.merger.table:
+            self.consumer.unconfirm_view(turn, producer)
+            self.consumer.want_hello(producer)
+
+    def begin_incarnation(self, turn: Turn, incarnation: int) -> None:
+        """Ends every stream and view: this organisation has joined again."""
+        self.producer.begin_incarnation(turn, incarnation)
+        self.consumer.begin_incarnation(turn, incarnation)
+
+    def newest_forgotten_epoch(self) -> int:
+        """Returns the newest epoch of this peer that only others know; 0 if there is none."""
+        return self.producer.claims.newest
+
+    @property
+    def suggests_twin(self) -> bool:
+        """True if another peer may run as this organisation."""
+        return self.producer.claims.suggests_twin
+
+    def proves_twin(self, now: float, *, is_called: bool) -> bool:
+        """True if another peer runs as this organisation, and this one should give way."""
+        claims, others = self.producer.claims, len(self.producer.streams)
+        return claims.proves_twin(now, others, is_called=is_called)
+
+    def apply_schema(self, schema: Schema) -> None:
+        """Reads and writes subscriptions and events with a schema that has grown."""
+        self.consumer.schema = self.consumer.merger.schema = schema
+        self.producer.table.apply_schema(schema)
+
+    def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
+        """Re-routes views, streams and trees to the members and hosts of the new document."""
+        consumer = self.consumer
+        consumer.federation = new
+        consumer.merger.apply_document(turn, old, new)
+        self.producer.apply_document(turn, old, new)
+        consumer.apply_document(turn, old, new)
+        self.reachability.apply_document(old, new)
+        self.forwarder.apply_document(turn, old, new)
+        for link in self.forwarder.links.values():
+            link.wants_hello &= link.other in consumer.merger.table
+        for name, view in consumer.merger.table.views.items():
+            if view.state in (ViewState.UNKNOWN, ViewState.UNKNOWN_SENDING):
+                consumer.want_hello(name)
+        if new.version > old.version:
+            self._announce(new)
+
+    def _announce(self, federation: Federation) -> None:
+        """Makes a message due to each member that may have an older document."""
+        for name in federation.organisations:
+            if name != self.me and self.me in federation:
+                link = self.forwarder.link(name)
+                link.wants_gossip |= link.claimed_document < federation.version
+
+    # --- interest of the users (qns.peer.layers.Interest) -----------------------------------------
+
+    def add_interest(self, turn: Turn, id: str, subscription: Subscription) -> None:
+        self.consumer.merger.subscribe(turn, id, subscription)
+
+    def remove_interest(self, turn: Turn, id: str) -> None:
+        self.consumer.merger.unsubscribe(turn, id)
+
+    def views(self) -> Iterator[ViewProgress]:
+        return self.consumer.views()
+
+    # --- events of this organisation --------------------------------------------------------------
+
+    def diffuse(self, turn: Turn, logged: LoggedEvent) -> list[str]:
+        """Sends a published event to the interested organisations and returns these."""
+        return self.producer.diffuse(turn, logged)
+
+    def forget(self, turn: Turn, key: EventKey) -> None:
+        """Removes an event that has left the log."""
+        self.producer.forget(turn, key)
+
+    def redeliver(self, turn: Turn, number: int) -> None:
+        """Sends a dead letter once more."""
+        custody = self.forwarder.custody
+        letter = custody.dead_letter(number)
+        is_own = letter.source == self.me
+        key = (letter.source, letter.event)
+        if is_own and not self.producer.send_again(turn, letter.receiver, key):
+            raise NotAllowed(f"{letter.receiver} is not a member any more, or has it by now")
+        parcel = custody.take_dead_letter(turn, number)
+        if not is_own:
+            self.forwarder.promise(turn, parcel)
+
+    def drop_dead_letter(self, turn: Turn, number: int) -> None:
+        """Gives up a dead letter and declares the loss."""
+        custody = self.forwarder.custody
+        custody.dead_letter(number)
+        discard(turn, custody.take_dead_letter(turn, number))
+
+    # --- requests of other peers ------------------------------------------------------------------
+
+    def handle_requests(
+        self, turn: Turn, envelopes: Sequence[Envelope]
+    ) -> list[Envelope | QnsError]:
+        """Handles requests in order and returns their replies.
+
+        The events of consecutive Notify requests are matched together.
+        """
+        accepted: Accepted = []
+        replies: list[Envelope | QnsError] = []
+        for envelope in envelopes:
+            if type(envelope.body) is not Notify:
+                self.intake.offer(turn, accepted)
+            try:
+                replies.append(self._handle(turn, envelope, accepted))
+            except QnsError as error:
+                replies.append(error.with_traceback(None))  # which would hold the request
+        self.intake.offer(turn, accepted)
+        return replies
+
+    def _handle(self, turn: Turn, envelope: Envelope, accepted: Accepted) -> Envelope:
         sender, body = envelope.sender, envelope.body
-        wrong = objection(envelope)
-        if wrong is not None:
-            return self._envelope("", Fault(f"{self.me} was sent {wrong}", permanent=True))
+        problem = validate_envelope(envelope)
+        if problem is not None:
+            fault = Fault(f"{self.me} was sent {problem}", permanent=True)
+            return Envelope(*self.dialogue.header(""), fault)
+        if isinstance(body, OfferDocument):
+            return Envelope(*self.dialogue.header(""), self._offered(turn, sender, body))
+        if sender == self.me and isinstance(body, FetchDocument):  # `qns peer check` reads it
+            return Envelope(*self.dialogue.header(""), Document(self.dialogue.document_xml))
         is_behind = envelope.document > self.consumer.federation.version
-        if not is_behind and not self._knows(sender):
-            fault = Fault(f"{sender} is not a member of the federation", permanent=True)
-            return self._envelope("", fault)
-        self._heard(turn, envelope)
-        if is_behind and not isinstance(body, FetchDocument | Gossip):
+        if not self._knows(sender):
+            # The sender may offer the newer document; its endpoint is not known here.
+            reason = f"{sender} is not a member of the federation"
+            fault = Fault(reason, permanent=not is_behind)
+            return Envelope(*self.dialogue.header(""), fault)
+        self.dialogue.learn_from(turn, sender, envelope.document, envelope.reachability)
+        if is_behind and not isinstance(body, _OF_ANY_DOCUMENT):
             fault = Fault(f"{self.me} has an older federation document and fetches the newer one")
-            return self._envelope(sender, fault)
-        return self._envelope(sender, self._reply(turn, sender, body))
+            return Envelope(*self.dialogue.header(sender, is_reply=True), fault)
+        reply = self._reply(turn, sender, body, accepted)
+        return Envelope(*self.dialogue.header(sender, is_reply=True), reply)
+
+    def _offered(self, turn: Turn, sender: str, offer: OfferDocument) -> Done | Fault:
+        try:
+            self.install(turn, offer.xml, sender)
+        except Busy as error:
+            return Fault(str(error))
+        except QnsError as error:
+            return Fault(str(error), permanent=True)
+        return Done()
 
     def _knows(self, other: str) -> bool:
-        """Whether it is a member, or was one and still has to do with this peer."""
+        """True if the other is a member, or was one and still has a stream here."""
         return (
             other in self.consumer.federation
             or other in self.producer.streams
-            or any(name == other for name, _ in self.consumer.streams)
+            or self.consumer.knows(other)
         )
 
-    def _reply(self, turn: Turn, sender: str, body: Request | Reply) -> Reply:
+    def _reply(self, turn: Turn, sender: str, body: Request | Reply, accepted: Accepted) -> Reply:
         match body:
             case Notify():
-                return self._notified(turn, sender, body)
+                return self._notified(turn, sender, body, accepted)
             case ChangeSub():
                 return self.producer.change_sub(turn, sender, body)
             case Hello():
-                self._hello_from(turn, sender, body)
-                return self.hello(sender)
-            case Pull():
-                return self.producer.pull(turn, sender, body)
+                self.dialogue.handle_hello(turn, sender, body)
+                return self.dialogue.hello(sender)
+            case PullGap():
+                return self.producer.pull_gap(turn, sender, body)
             case Acknowledge():
-                self.producer.stands(turn, sender, body.standing)
+                self.producer.update_standing(turn, sender, body.standing)
                 return Done()
+            case RelayAcknowledgement():
+                return self._relay_acknowledgement(turn, sender, body)
             case Gossip():
                 return Done()
             case FetchDocument():
-                return Document(self.document_xml)
+                return Document(self.dialogue.document_xml)
             case _:
                 return Fault(f"{type(body).__name__} is not a request", permanent=True)
 
-    def _notified(self, turn: Turn, sender: str, notify: Notify) -> Notified:
-        outcomes = self.consumer.accept_all(turn, sender, notify.items)
+    def _notified(self, turn: Turn, sender: str, notify: Notify, accepted: Accepted) -> Notified:
+        outcomes = self.intake.accept_all(turn, sender, notify.items, accepted)
+        incarnation = 0
         for item, outcome in zip(notify.items, outcomes, strict=True):
-            if item.source != sender and outcome.taken:
-                self.consumer.acknowledge_later(turn, item.source)
-        joined = max((item.joined for item in notify.items if item.source == sender), default=0)
-        stream = self.consumer.streams.get((sender, joined))
+            if item.source == sender:
+                incarnation = max(incarnation, item.producer_incarnation)
+            elif outcome.taken and entry_of(item).receiver == self.me:
+                self.consumer.acknowledge_later(turn, item.source, item.producer_incarnation)
+        stream = self.consumer.streams.get((sender, incarnation))
         return Notified(outcomes, stream.standing if stream else None)
 
-    def _hello_from(self, turn: Turn, sender: str, hello: Hello) -> None:
-        self.consumer.hello_from(turn, sender, hello)
-        self.producer.hello_from(turn, sender, hello)
-
-    def hello(self, other: str) -> Hello:
-        stream = self.producer.streams.get(other)
-        view = self.consumer.merger.views.get(other)
-        return Hello(
-            self.producer.joined,
-            self.epoch,
-            stream.number if stream else 0,
-            tuple(stream.fences) if stream else (),
-            stream.view_epoch if stream else 0,
-            stream.version if stream else 0,
-            self.producer.table.digest(other),
-            self.consumer.standing(other),
-            view.version if view else 0,
-            str(view.digest) if view else "",
-        )
-
-    def _heard(self, turn: Turn, envelope: Envelope) -> None:
-        federation = self.consumer.federation
-        self.membership.heard(envelope.reachability, federation.organisations)
-        link = self.forwarder.link(envelope.sender)
-        link.heard(turn.now)
-        link.claimed_document = envelope.document
-        known = max(federation.version, link.useless_document)
-        if known < envelope.document != self.postponed:
-            link.wants_document = True
-
-    def _envelope(self, to: str, body: Request | Reply) -> Envelope:
-        version = self.consumer.federation.version
-        return Envelope(self.me, version, self.membership.news_for(to), body)
-
-    # --- answers to our requests ------------------------------------------------------------------
-
-    def answered(self, turn: Turn, number: int, envelope: Envelope | None) -> bytes | None:
-        """What came back, or nothing in time; the federation document if that was the answer."""
-        other = self._open.pop(number, None)
-        if other is None:
-            return None
-        link = self.forwarder.link(other)
-        request = link.request
-        assert request is not None
-        if envelope is None:
-            self._unanswered(turn, link, request)
-            return None
-        if envelope.sender != other or objection(envelope) is not None:
-            self._again(turn, link, request)
-            link.refused(turn.now)
-            return None
-        self._heard(turn, envelope)
-        healed = self.membership.saw(other, reachable=True)
-        if healed and not isinstance(request, Hello):
-            self.consumer.ask(other)
-        return self._conclude(turn, link, request, envelope.body)
-
-    def _conclude(
-        self, turn: Turn, link: Link, request: Request, body: Request | Reply
-    ) -> bytes | None:
-        other = link.other
-        document: bytes | None = None
-        busy = False
-        match request, body:
-            case Notify(), Notified() if len(request.items) == len(body.outcomes):
-                busy = self._outcomes(turn, link, request, body)
-            case ChangeSub(), SubChanged():
-                self.consumer.sub_changed(turn, other, request, body)
-            case ChangeSub(), SendAll():
-                if other in self.consumer.merger.views:
-                    self.consumer.merger.tell_all(other)
-            case Hello(), Hello():
-                self._hello_from(turn, other, body)
-            case Pull(), Pulled():
-                self.consumer.pulled(turn, other, request, body)
-            case FetchDocument(), Document():
-                document = body.xml
-            case (_, Done()) | (Gossip(), _):
-                pass
-            case FetchDocument(), Fault(permanent=True):
-                link.useless_document = link.claimed_document
-            case Notify(), Fault(permanent=True) if self.me not in self.consumer.federation:
-                self.producer.abandon(turn, other)  # it does not know us any more, nor ever will
-            case _:
-                busy = True
-                self._again(turn, link, request)
-        if busy:
-            link.refused(turn.now)
-        else:
-            link.answered()
-        return document
-
-    def _outcomes(self, turn: Turn, link: Link, notify: Notify, reply: Notified) -> bool:
-        """Whether the other asked for a pause."""
-        other = link.other
-        if reply.standing is not None:
-            self.producer.stands(turn, other, reply.standing)
-        first_parcel = len(notify.items) - len(link.sent)
-        self.forwarder.outcomes(turn, link, reply.outcomes[first_parcel:])
-        for item, outcome in zip(notify.items, reply.outcomes, strict=True):
-            if not outcome.taken and outcome.permanent:
-                self.producer.refused(turn, other, item, outcome.reason)
-        return not any(each.taken or each.permanent for each in reply.outcomes)
-
-    def _unanswered(self, turn: Turn, link: Link, request: Request) -> None:
-        self.membership.saw(link.other, reachable=False)
-        self.membership.missed(link.other)
-        self.forwarder.bypass(turn, link.other)
-        self._again(turn, link, request)
-        link.wants_gossip = link.other in self.consumer.federation
-        link.unanswered(turn.now)
-
-    def _again(self, turn: Turn, link: Link, request: Request) -> None:
-        """The request has to be made once more, in its time."""
-        match request:
-            case Hello():
-                self.consumer.ask(link.other)
-            case ChangeSub():
-                self.consumer.merger.failed(link.other)
-            case FetchDocument():
-                link.wants_document = True
-            case Pull():
-                link.pull_at = turn.now
-            case Acknowledge():
-                link.acknowledge_at = turn.now
-            case Notify():
-                stream = self.producer.streams.get(link.other)
-                if stream is not None and stream.acknowledged < stream.number:
-                    self.producer.resending[link.other] = stream.acknowledged + 1
-            case Gossip():
-                link.wants_gossip = True
-
-    # --- what there is to say ---------------------------------------------------------------------
-
-    def due(self, turn: Turn) -> None:
-        self.producer.due(turn)
-        for link in self.forwarder.links.values():
-            link.rested(turn.now)
-        if self.gossip_at <= turn.now:
-            self.gossip_at = turn.now + self.tuning.gossip_every_s
-            self.postponed = 0  # perhaps all that was owed is delivered by now
-            others = sorted(name for name in self.consumer.federation.organisations)
-            others = [name for name in others if name != self.me]
-            if others:
-                self._gossiped += 1
-                self.forwarder.link(others[self._gossiped % len(others)]).wants_gossip = True
-
-    def sends(self, turn: Turn) -> Iterable[Send]:
-        for link in list(self.forwarder.links.values()):
-            if link.state is State.IDLE:
-                request = self._next_request(turn, link)
-                if request is not None:
-                    self._requests += 1
-                    self._open[self._requests] = link.other
-                    link.asks(request)
-                    link.wants_gossip = False
-                    yield Send(link.other, self._requests, self._envelope(link.other, request))
-
-    def _next_request(self, turn: Turn, link: Link) -> Request | None:
-        other = link.other
-        if link.wants_document:
-            link.wants_document = False
-            return FetchDocument()
-        if link.wants_hello:
-            link.wants_hello = False
-            link.acknowledge_at = None
-            return self.hello(other)
-        change = self.consumer.change_sub(other, self.epoch)
-        if change is not None:
-            return change
-        if link.pull_at is not None and link.pull_at <= turn.now:
-            link.pull_at = None
-            pull = self.consumer.pull(turn, other)
-            if pull is not None:
-                link.acknowledge_at = None
-                return pull
-        items = self.producer.next_items(turn, other)
-        limit = self.tuning.notifications_per_call - len(items)
-        if limit > 0 and (items or link.parcels):
-            sizes = (len(each.xml) for each in items if isinstance(each, Notification))
-            room = self.tuning.bytes_per_call - sum(sizes)
-            items.extend(self.forwarder.next_notifications(turn, link, limit, room))
-        if items:
-            return Notify(tuple(items))
-        if link.acknowledge_at is not None and link.acknowledge_at <= turn.now:
-            link.acknowledge_at = None
-            return Acknowledge(self.consumer.standing(other))
-        return Gossip() if link.wants_gossip else None
-
-    def next_due(self) -> float:
-        due = min(self.producer.next_due(), self.gossip_at)
-        for link in self.forwarder.links.values():
-            due = min(due, link.deadline())
-        return due
+    def _relay_acknowledgement(
+        self, turn: Turn, sender: str, carried: RelayAcknowledgement
+    ) -> Done | Fault:
+        path, consumer = carried.path, carried.consumer
+        if not path or (path[0], path[-1]) != (consumer, sender) or self.me in path:
+            reason = f"an acknowledgement of {consumer} has not come this way"
+            return Fault(reason, permanent=True)
+        if carried.producer == self.me:
+            self.producer.update_standing(turn, consumer, carried.standing, brought_by=sender)
+            return Done()
+        members = self.consumer.federation
+        if consumer not in members or carried.producer not in members:
+            return Fault(f"an acknowledgement of {consumer} is not one between two members")
+        if not self.forwarder.relay_standing(
+            carried.producer, consumer, (carried.standing, path), turn.now
+        ):
+            return Fault(f"{self.me} knows no way to {carried.producer}")
+        return Done()

@@ -1,138 +1,194 @@
-"""Link: the way to one other peer, with what has to be said to it.
+"""Link: the connection to one other peer, with everything that waits to be sent to it.
 
-One request is under way at a time; what gathers meanwhile goes together in the next. A request
-without an answer is repeated after a pause that doubles up to a limit. LINK is the whole life of a
-link, as data.
+At most one request is under way. What collects meanwhile goes into the next request. A request
+without an answer is repeated after a pause that doubles up to a limit. `LINK` is the state machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from hashlib import sha256
 from math import inf
 
-from qns.edl.messages import Entry, Request
-from qns.event_log import EventKey
+from qns.edl.messages import Entry, Request, Skip, Standing
+from qns.peer.backoff import Backoff
+from qns.peer.event_log import EventKey
+from qns.peer.state_machine import TableKey
 
 
-class State(Enum):
+class LinkState(TableKey):
     IDLE = "idle"
     ASKING = "asking"
+    """A request is under way."""
     RESTING = "resting"
+    """The last request failed, and the pause before the next one is not over."""
 
 
-class Happening(Enum):
+class LinkEvent(TableKey):
     SENT = "sent"
     ANSWERED = "answered"
     UNANSWERED = "unanswered"
     REFUSED = "refused"
-    """It asked to be left alone for a while: back-pressure."""
+    """The other peer asked for a pause: back-pressure."""
     RESTED = "rested"
 
 
-LINK: dict[tuple[State, Happening], State] = {
-    (State.IDLE, Happening.SENT): State.ASKING,
-    (State.ASKING, Happening.ANSWERED): State.IDLE,
-    (State.ASKING, Happening.UNANSWERED): State.RESTING,
-    (State.ASKING, Happening.REFUSED): State.RESTING,
-    (State.RESTING, Happening.RESTED): State.IDLE,
+LINK: dict[tuple[LinkState, LinkEvent], LinkState] = {
+    (LinkState.IDLE, LinkEvent.SENT): LinkState.ASKING,
+    (LinkState.ASKING, LinkEvent.ANSWERED): LinkState.IDLE,
+    (LinkState.ASKING, LinkEvent.UNANSWERED): LinkState.RESTING,
+    (LinkState.ASKING, LinkEvent.REFUSED): LinkState.RESTING,
+    (LinkState.RESTING, LinkEvent.RESTED): LinkState.IDLE,
 }
 
 
-ParcelKey = tuple[str, int, int, int]
-"""(source, its incarnation, epoch, number): the receiver is the link's other end."""
+ParcelKey = tuple[str, str, int, int, int]
+"""(receiver, source, its incarnation, epoch, number)"""
+
+Carried = tuple[Standing, tuple[str, ...]]
+"""A standing with the path that it has taken."""
 
 
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """An event that has to be brought to the receiver, with the receiver's entry."""
+    """An event with the receiver's entry, on the link to the receiver or to a relay."""
 
     event: EventKey
-    joined: int
-    """The producer's incarnation."""
+    producer_incarnation: int
     entry: Entry
     path: tuple[str, ...]
     custody: int | None
-    """The row of the promise, if it was another producer's event."""
+    """The id of the custody row; None if another peer or a stream of this one is responsible."""
 
     @property
     def key(self) -> ParcelKey:
-        return self.event[0], self.joined, self.entry.epoch, self.entry.number
+        entry = self.entry
+        return entry.receiver, self.event[0], self.producer_incarnation, entry.epoch, entry.number
 
 
 @dataclass(slots=True, eq=False)
 class Link:
     me: str
     other: str
-    first_pause_s: float
-    longest_pause_s: float
-    state: State = State.IDLE
+    backoff: Backoff
+    state: LinkState = LinkState.IDLE
     request: Request | None = None
+    """The request under way."""
     parcels: dict[ParcelKey, Parcel] = field(default_factory=dict)
+    skips: dict[Skip, None] = field(default_factory=dict)
+    """Skips of other producers, which this peer relays."""
+    standings: dict[tuple[str, str], Carried] = field(default_factory=dict)
+    """(producer, consumer) -> the consumer's standing, which the other peer is to pass on."""
+    standings_at: float | None = None
+    """When the standings are sent."""
     sent: list[ParcelKey] = field(default_factory=list)
     """The parcels in the request under way."""
     failures: int = 0
+    """Failed requests since the last answer."""
+    problem: str = ""
+    """Why the last request failed; empty after an answer."""
     rest_until: float = 0.0
     wants_hello: bool = False
     wants_document: bool = False
     wants_gossip: bool = False
+    wants_offer: bool = False
+    """True if the other peer is to be given the federation document."""
+    refused_offer: tuple[int, int] = (0, 0)
+    """The version of the federation document that the other peer refused to take, and the version
+    that it had then."""
+    refusal: str = ""
+    """Why it has refused that version."""
     claimed_document: int = 0
-    """The version that the other has, as it says."""
+    """The version of the federation document that the other peer claims to have."""
     useless_document: int = 0
-    """The other claims to have this version, but what it gave was no use."""
+    """A claimed version for which the other peer did not send a usable document."""
+    useless_reason: str = ""
+    """Why that document is not put in force here."""
     acknowledge_at: float | None = None
     pull_at: float | None = None
     pulls: int = 0
-
-    def happened(self, happening: Happening) -> None:
-        self.state = LINK[self.state, happening]
+    """Attempts to close the gap that is open."""
+    change_refusal: str = ""
+    """Why the other peer refuses the view for good; empty if it does not."""
+    change_refusals: int = 0
+    change_at: float | None = None
+    """When the view is sent again after a refusal. Meanwhile other requests are sent."""
+    send_alls: int = 0
+    """How often in a row the other peer has answered a ChangeSub with SendAll."""
 
     def asks(self, request: Request) -> None:
-        self.happened(Happening.SENT)
+        self._change(LinkEvent.SENT)
         self.request = request
 
     def answered(self) -> None:
-        self._over(Happening.ANSWERED)
+        self._finish(LinkEvent.ANSWERED)
         self.failures = 0
+        self.problem = ""
 
-    def unanswered(self, now: float) -> None:
-        self._over(Happening.UNANSWERED)
+    def unanswered(self, now: float, problem: str = "") -> None:
+        self._finish(LinkEvent.UNANSWERED)
+        self.problem = problem or "there was no answer"
         self._rest(now)
 
-    def refused(self, now: float) -> None:
-        self._over(Happening.REFUSED)
+    def refused(self, now: float, problem: str) -> None:
+        self._finish(LinkEvent.REFUSED)
+        self.problem = problem
         self._rest(now)
 
-    def _over(self, happening: Happening) -> None:
-        self.happened(happening)
+    def change_refused(self, now: float, reason: str) -> None:
+        """The other peer has refused the view for good: it is sent again after a pause."""
+        self.change_refusal = reason
+        self.change_refusals += 1
+        self.change_at = now + self.backoff.pause_s(self.change_refusals)
+
+    def change_accepted(self) -> None:
+        self.change_refusal, self.change_refusals, self.change_at = "", 0, None
+
+    def received(self, now: float) -> None:
+        """The other peer sent something: it may be reachable, so the pause is cut short."""
+        if self.state is LinkState.RESTING:
+            self.rest_until = min(self.rest_until, now + self.backoff.first_s)
+
+    def end_rest(self, now: float) -> None:
+        """Ends the pause if its time is over."""
+        if self.state is LinkState.RESTING and self.rest_until <= now:
+            self._change(LinkEvent.RESTED)
+
+    def next_due(self) -> float:
+        """Returns when this link has work to do even if nothing arrives."""
+        if self.state is LinkState.RESTING:
+            return self.rest_until
+        if self.state is LinkState.ASKING:
+            return inf
+        due = inf if self.acknowledge_at is None else self.acknowledge_at
+        if self.pull_at is not None:
+            due = min(due, self.pull_at)
+        if self.change_at is not None:
+            due = min(due, self.change_at)
+        return due if self.standings_at is None else min(due, self.standings_at)
+
+    def add_standing(self, producer: str, consumer: str, carried: Carried, at: float) -> None:
+        """Makes a standing due that the other peer is to pass on."""
+        self.standings[producer, consumer] = carried
+        self.standings_at = at if self.standings_at is None else min(at, self.standings_at)
+
+    def pop_standing(self) -> tuple[tuple[str, str], Carried]:
+        """Removes and returns a standing."""
+        found = self.standings.popitem()
+        if not self.standings:
+            self.standings_at = None
+        return found
+
+    def _change(self, event: LinkEvent) -> None:
+        self.state = LINK[self.state, event]
+
+    def _finish(self, event: LinkEvent) -> None:
+        self._change(event)
         self.request = None
         self.sent = []
 
     def _rest(self, now: float) -> None:
         self.failures += 1
-        self.rest_until = now + self._pause_s()
-
-    def heard(self, now: float) -> None:
-        """The other spoke by itself: it may be reachable again."""
-        if self.state is State.RESTING:
-            self.rest_until = min(self.rest_until, now + self.first_pause_s)
-
-    def rested(self, now: float) -> None:
-        if self.state is State.RESTING and self.rest_until <= now:
-            self.happened(Happening.RESTED)
-
-    def _pause_s(self) -> float:
-        """Doubles up to a limit; the jitter differs from link to link, so herds disperse."""
-        pause = min(self.longest_pause_s, self.first_pause_s * 2.0 ** min(self.failures - 1, 20))
-        jitter = sha256(f"{self.me} {self.other} {self.failures}".encode()).digest()[0] / 256
-        return pause * (0.5 + 0.5 * jitter)
-
-    def deadline(self) -> float:
-        """When there is something to do here, if nothing comes in before."""
-        if self.state is State.RESTING:
-            return self.rest_until
-        if self.state is State.ASKING:
-            return inf
-        acknowledge_at = inf if self.acknowledge_at is None else self.acknowledge_at
-        return min(acknowledge_at, inf if self.pull_at is None else self.pull_at)
+        # The jitter differs from link to link, so that retries of many peers spread.
+        digest = sha256(f"{self.me} {self.other} {self.failures}".encode()).digest()
+        self.rest_until = now + self.backoff.pause_s(self.failures, digest[0] / 256)

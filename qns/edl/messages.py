@@ -1,9 +1,10 @@
-"""What peers say to each other: requests and their replies, each in an envelope.
+"""Messages: the requests and replies of peers, each in an envelope.
 
-`Notify` and `ChangeSub` are the thesis's two operations (5.4.4); the others keep the streams whole
-when something fails. Every request may be repeated: receivers treat a second one as no news.
+`Notify` and `ChangeSub` are the two operations of the thesis (5.4.4). The others repair the streams
+after failures. Every request is idempotent.
 
-What is made for every notification, or for every call, is a named tuple: quicker than a dataclass.
+Types that are made for every notification or every call are named tuples, which are faster to make
+than dataclasses.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import NamedTuple
 
 
 class Fence(NamedTuple):
-    """A producer came back from an old backup: its epoch `epoch` begins at number `first`.
+    """After a restore of the producer, its epoch `epoch` begins at number `first`.
 
-    An entry of an older epoch is valid iff its number is below that.
+    An entry of an older epoch is valid only if its number is below `first`.
     """
 
     epoch: int
@@ -23,44 +24,47 @@ class Fence(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A place in one receiver's stream, and the subtree of further receivers."""
+    """A place in the stream of one receiver, with the subtree of further receivers."""
 
     receiver: str
-    joined: int
+    incarnation: int
     """The receiver's incarnation."""
     epoch: int
     number: int
     confirmed: int
-    """The epoch up to which the receiver knows all fences; `fences` are those after it."""
+    """The epoch up to which the receiver knows all fences; `fences` has the later ones."""
     fences: tuple[Fence, ...] = ()
     children: tuple[Entry, ...] = ()
 
     def alone(self) -> Entry:
+        """Returns the entry without its subtree."""
         return self._replace(children=())
 
     def receivers(self) -> list[str]:
-        """Everybody in this subtree."""
+        """Returns the receivers of the whole subtree."""
         return [self.receiver, *(name for child in self.children for name in child.receivers())]
 
 
 class Notification(NamedTuple):
-    """One event on its way to one receiver, and through it to the receiver's subtree."""
+    """One event on its way to one receiver, and through it to the receiver's subtree.
+
+    If a peer gets an entry of which it is not the receiver, it relays the notification.
+    """
 
     source: str
-    joined: int
-    """The producer's incarnation."""
+    producer_incarnation: int
     epoch: int
     sequence: int
-    """With `joined` and `epoch`: the event's place in publication order."""
+    """With `producer_incarnation` and `epoch`: the event's place in publication order."""
     event: str
-    """Its id."""
+    """The id of the event."""
     xml: bytes
     """The event exactly as its producer wrote it."""
     remaining_s: float
-    """What is left of its availability."""
+    """The remaining time of its availability."""
     entry: Entry
     path: tuple[str, ...]
-    """Who has carried it so far, producer first: the loop guard."""
+    """The peers that have carried it so far, producer first. It prevents loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Skip:
     """A producer's declaration that it cannot send these numbers any more."""
 
     source: str
-    joined: int
+    producer_incarnation: int
     first: Entry
     """The entry of the first number."""
     last: int
@@ -78,8 +82,13 @@ class Skip:
 Item = Notification | Skip
 
 
+def entry_of(item: Item) -> Entry:
+    """Returns the entry of the item; its receiver may differ from the peer that gets the item."""
+    return item.entry if isinstance(item, Notification) else item.first
+
+
 class ReachabilityRow(NamedTuple):
-    """Whom one organisation cannot reach, as it says itself."""
+    """The organisations that one organisation reports as unreachable."""
 
     organisation: str
     epoch: int
@@ -92,7 +101,7 @@ class Notify(NamedTuple):
 
 
 class Notified(NamedTuple):
-    """One outcome for each item, and how far the sender's own stream has come here."""
+    """One outcome for each item, and the standing in the stream of the caller."""
 
     outcomes: tuple[Outcome, ...]
     standing: Standing | None
@@ -101,100 +110,99 @@ class Notified(NamedTuple):
 class Outcome(NamedTuple):
     taken: bool
     reason: str = ""
-    """Why not."""
+    """Why it was not taken."""
     permanent: bool = False
-    """It will never be taken: a dead letter."""
+    """True if the receiver will never take it."""
 
 
 class Standing(NamedTuple):
-    """Where a consumer stands in a producer's stream."""
+    """How far a consumer has come in the stream of a producer."""
 
-    joined: int
-    """The producer's incarnation, as the consumer knows it."""
-    own: int
-    """The consumer's own incarnation."""
+    producer_incarnation: int
+    """As the consumer knows it."""
+    consumer_incarnation: int
     consumer_epoch: int
-    """Of its life that says so: a late word of a former one does not count."""
+    """The producer ignores stale standings of earlier epochs."""
     epoch: int
-    """The newest epoch whose fences it knows."""
+    """The newest epoch of the producer whose fences the consumer knows."""
     last: int
+    """The last number that it has accepted, together with all numbers before it."""
     fences: tuple[Fence, ...] = ()
-    """Those that it knows: a producer that does not know them has lost a life."""
+    """The fences that it knows. A producer that lacks one of them has lost an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSub:
-    """A change of the sender's merge subscription as the receiver sees it."""
+    """A change of the view that the sender has for the receiver."""
 
-    joined: int
-    """The producer's incarnation, as the consumer knows it."""
-    own: int
-    """The consumer's own incarnation."""
+    producer_incarnation: int
+    """As the consumer knows it."""
+    consumer_incarnation: int
     epoch: int
-    """The consumer's."""
+    """The epoch of the consumer."""
     base: int | None
-    """The version that it changes; None: everything is told anew."""
+    """The version that it changes; None if `added` has the whole view."""
     version: int
     added: tuple[str, ...]
     """Elements as D2Q XML."""
     removed: tuple[str, ...]
     digest: str
-    """Of the whole view after the change."""
+    """The digest of the whole view after the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubChanged:
-    """The view is in force, and its backlog is complete with number `upto`."""
+    """The view is in force, and its backlog ends with number `upto`."""
 
     version: int
     epoch: int
-    """The producer's."""
+    """The epoch of the producer."""
     upto: int
-    joined: int
+    producer_incarnation: int
     fences: tuple[Fence, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SendAll:
-    """The change does not fit what the producer has: tell everything anew."""
+    """The change does not fit what the producer has: it needs the whole view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What have you, what do you miss: sent at every start and when a partition heals."""
+    """Compares what both sides have; sent at every start and when a partition heals."""
 
-    joined: int
-    """The sender's incarnation."""
+    incarnation: int
+    """The incarnation of the sender."""
     epoch: int
     # As producer for the receiver:
     number: int
-    """The last number given out to it."""
+    """The last number of the stream from the sender to the receiver."""
     fences: tuple[Fence, ...]
     held_epoch: int
     held_version: int
     held_digest: str
-    """The receiver's view as the sender has it, and which life of the receiver told it."""
+    """The receiver's view as stored at the sender, with the epoch in which it was sent."""
     # As consumer of the receiver:
     standing: Standing
     version: int
     digest: str
-    """The sender's view of the receiver, as it should be there."""
+    """The sender's own view, which the receiver should have stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
-    """Send me these numbers of your stream: I see a gap."""
+class PullGap:
+    """Asks the producer for the numbers that are missing, up to `upto`."""
 
     standing: Standing
     upto: int
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class GapPulled:
     items: tuple[Item, ...]
     epoch: int
     fences: tuple[Fence, ...]
-    """Perhaps the gap is one of a life that the producer does not remember."""
+    """The gap may belong to an epoch that the producer does not remember."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +211,19 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayAcknowledgement:
+    """The standing of a consumer that cannot reach the producer, on its way through others."""
+
+    producer: str
+    consumer: str
+    standing: Standing
+    path: tuple[str, ...]
+    """The peers that have carried it so far, consumer first. It prevents loops."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gossip:
-    """Only what every envelope carries: who reaches whom, which document is in force."""
+    """Carries only what every envelope has: reachability and the version of the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +237,37 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferDocument:
+    """Gives the receiver a newer federation document, which it may be unable to fetch."""
+
+    xml: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The request was not served, and nothing was changed."""
+    """The request was not served, and it has changed nothing."""
 
     reason: str
     permanent: bool = False
 
 
-Request = Notify | ChangeSub | Hello | Pull | Acknowledge | Gossip | FetchDocument
-Reply = Notified | SubChanged | SendAll | Hello | Pulled | Done | Document | Fault
+Request = (
+    Notify
+    | ChangeSub
+    | Hello
+    | PullGap
+    | Acknowledge
+    | RelayAcknowledgement
+    | Gossip
+    | FetchDocument
+    | OfferDocument
+)
+Reply = Notified | SubChanged | SendAll | Hello | GapPulled | Done | Document | Fault
 
 
 class Envelope(NamedTuple):

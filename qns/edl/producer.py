@@ -1,118 +1,146 @@
 """Producer side of the External Diffusion Layer: from a published event to the consumers.
 
-External Merge Table -> External Matcher -> a number in each interested consumer's stream -> Tree
-Builder -> Forwarder; and the streams, until everything is acknowledged (thesis 5.4.4).
+External Merge Table -> External Matcher -> a number in the stream of each interested consumer ->
+Tree Builder -> Forwarder. The streams last until every number is acknowledged (thesis 5.4.4).
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from math import inf
 
 from qns.cbr.index import DictionaryIndex
-from qns.edl.external_table import ExternalMergeTable
+from qns.edl.claims import Claims
+from qns.edl.external_merge_table import ExternalMergeTable
 from qns.edl.forwarder import Forwarder
 from qns.edl.link import Parcel
 from qns.edl.messages import (
     ChangeSub,
     Entry,
     Fault,
-    Fence,
+    GapPulled,
     Hello,
     Item,
     Notification,
-    Pull,
-    Pulled,
+    PullGap,
     SendAll,
     Skip,
     Standing,
     SubChanged,
 )
-from qns.edl.outbound import OutboundStream
+from qns.edl.outbound_stream import OutboundStream, count_owed, forget_event, recover_streams
+from qns.edl.relays import Relays
+from qns.edl.stream_items import stream_items
 from qns.edl.tree_builder import Tree, TreeBuilder
-from qns.errors import QnsError
-from qns.event_log import EventKey, EventLog, KnownEvent
+from qns.edl.uncompared_views import UncomparedViews
+from qns.errors import Busy, QnsError
 from qns.federation.document import Federation
-from qns.tuning import Tuning
-from qns.turn import Turn
+from qns.peer.event_log import EventKey, EventLog, LoggedEvent
+from qns.peer.ports import Store
+from qns.peer.row_view import RowView
+from qns.peer.tuning import Tuning
+from qns.peer.turn import Turn
+
+_MOST_RESEND_PAUSES = 4
+"""The pause before the next resending grows up to this many times the first one."""
 
 
 @dataclass(slots=True, eq=False)
 class Producer:
     me: str
-    joined: int
+    incarnation: int
     epoch: int
     log: EventLog
+    view: RowView
     tuning: Tuning
     table: ExternalMergeTable
     trees: TreeBuilder
     forwarder: Forwarder
+    relays: Relays
+    claims: Claims
     streams: dict[str, OutboundStream] = field(default_factory=dict)
-    resending: dict[str, int] = field(default_factory=dict)
-    """Consumer -> the next number to be sent to it directly."""
+    """Consumer -> the stream to it."""
+    step_backs: dict[str, int] = field(default_factory=dict)
+    """Consumer that knows an epoch that this producer has forgotten -> the number from which on
+    the consumer has to step back."""
+    uncompared: UncomparedViews = field(default_factory=UncomparedViews)
 
-    lost: dict[str, Fence] = field(default_factory=dict)
-    """Consumer -> the newest epoch it knows of a life that this producer has no memory of, and the
-    number from which on what it has may be of that life."""
+    # --- start, documents and epochs --------------------------------------------------------------
 
-    def is_drained(self, federation: Federation) -> bool:
-        """Whether nothing is owed to those who are members, as the members that they are."""
-        return all(
-            each.acknowledged == each.number
-            for name, each in self.streams.items()
-            if name in federation and federation[name].joined == each.joined
-        )
+    def recover_from(self, store: Store) -> None:
+        most = self.tuning.owed_in_memory
+        self.streams.update(recover_streams(self.me, store, self.log, self.view, most))
+        self.log.count_owed = self._count_owed
+        self.table.recover_from(store)
 
     def start(self, turn: Turn) -> None:
-        """What is owed is sent at the latest after the usual time, whoever says hello or not."""
-        for stream in self.streams.values():
-            if stream.acknowledged < stream.number:
+        """Announces where this epoch begins, and sets the time of resending what is owed."""
+        self.uncompared.start(turn.now + self.tuning.compare_within_s)
+        for name, stream in self.streams.items():
+            self.uncompared.doubt(name, turn.now, is_lost=stream.is_view_lost)
+            if stream.fences.newest is None or stream.fences.newest.epoch < self.epoch:
+                stream.raise_fence(turn, self.epoch)
+            if stream.owes:
                 stream.resend_at = turn.now + self.tuning.resend_after_s
 
-    def follow(self, turn: Turn, federation: Federation) -> None:
-        """The document in force: who joins gets a stream, who leaves is owed nothing."""
-        members = federation.organisations
+    def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
+        """Ends the streams of organisations that left, and begins those of new members."""
+        members = new.organisations
         for name, stream in list(self.streams.items()):
-            if name not in members or members[name].joined != stream.joined:
-                stream.end(turn, self.log)
-                self.table.forget(turn, name)
-                self.forwarder.drop_all(turn, name)
-                self.resending.pop(name, None)
-                del self.streams[name]
-                self._resend_all(turn)  # what the leaver had in custody is sent directly
+            if name not in members or members[name].incarnation != stream.consumer_incarnation:
+                self._end_stream(turn, stream)
+                self.forwarder.drop_receiver(turn, name)
+                self._resend_all(turn)  # the one that left may have had events in custody
         for name, organisation in members.items():
             if name != self.me and name not in self.streams and self.me in members:
-                stream = OutboundStream(self.me, name, organisation.joined)
+                incarnation, most = organisation.incarnation, self.tuning.owed_in_memory
+                stream = OutboundStream(self.me, name, incarnation, self.view, most)
                 self.streams[name] = stream
                 stream.put(turn)
-                if self.epoch > 1:  # an earlier life, since forgotten, may have had this stream
+                if self.epoch > 1:  # an earlier epoch that was lost may have had this stream
                     stream.raise_fence(turn, self.epoch)
-        self.trees.follow({name: each.capability for name, each in members.items()})
+                    self.uncompared.doubt(name, turn.now)
+        self.trees.apply_document(old, new)
 
-    def start_afresh(self, turn: Turn, joined: int) -> None:
-        """This producer is a new incarnation: its former streams are no more."""
-        self.joined = joined
+    def begin_incarnation(self, turn: Turn, incarnation: int) -> None:
+        """Ends every stream: this organisation has joined again."""
+        self.incarnation = incarnation
+        for stream in list(self.streams.values()):
+            self._end_stream(turn, stream)
+
+    def _end_stream(self, turn: Turn, stream: OutboundStream) -> None:
+        stream.end(turn, self.log)
+        self.table.forget(turn, stream.consumer)
+        self.uncompared.remove(stream.consumer)
+        del self.streams[stream.consumer]
+
+    def begin_epoch(self, turn: Turn, epoch: int) -> None:
+        """Begins an epoch after a restore: raises a fence in every stream."""
+        self.epoch = epoch
         for name, stream in self.streams.items():
-            stream.end(turn, self.log)
-            self.table.forget(turn, name)
-        self.streams.clear()
-        self.resending.clear()
+            stream.restore(turn, epoch, self.step_backs.pop(name, None))
+            self.uncompared.doubt(name, turn.now, is_lost=True)
 
     # --- events -----------------------------------------------------------------------------------
 
-    def diffuse(self, turn: Turn, known: KnownEvent) -> list[str]:
-        """Numbers the event for every interested consumer and sends it along a tree."""
-        interested = self.table.matcher.interested(known.event)
+    def diffuse(self, turn: Turn, logged: LoggedEvent) -> list[str]:
+        """Numbers the event for every interested consumer and sends it along a tree.
+
+        Returns the interested organisations, with those that have not compared their view.
+        """
+        interested = self.table.matcher.interested(logged.event)
+        if self.uncompared:
+            interested = sorted(self.uncompared.at(turn.now).union(interested))
         if not interested:
             return []
-        numbers = {name: self._give(turn, self.streams[name], known) for name in interested}
+        numbers = {name: self._number(turn, self.streams[name], logged) for name in interested}
         for name, children in self.trees.tree(tuple(interested)):
-            entry = self._entry(name, children, numbers)
-            self.forwarder.send(turn, Parcel(known.key, self.joined, entry, (), None))
+            self._send(turn, logged, self._entry(name, children, numbers))
         return interested
 
-    def _give(self, turn: Turn, stream: OutboundStream, known: KnownEvent) -> int:
-        number = stream.give(turn, self.epoch, known.key, self.log)
+    def _number(self, turn: Turn, stream: OutboundStream, logged: LoggedEvent) -> int:
+        number = stream.assign_number(turn, self.epoch, logged.key, self.log)
         if stream.resend_at is None:
             stream.resend_at = turn.now + self.tuning.resend_after_s
         if number - stream.acknowledged > self.tuning.most_owed:
@@ -123,19 +151,33 @@ class Producer:
         below = tuple(self._entry(child, further, numbers) for child, further in children)
         return self.streams[name].entry(numbers[name], self.epoch, below)
 
+    def _send(self, turn: Turn, logged: LoggedEvent, entry: Entry) -> None:
+        """Sends an event, or leaves it to the stream: of a consumer that is away or far behind."""
+        stream = self.streams[entry.receiver]
+        is_near = stream.owed.is_in_memory(entry.number)
+        if is_near and entry.receiver not in self.forwarder.reachability.unreachable():
+            self.forwarder.send(turn, Parcel(logged.key, self.incarnation, entry, (), None))
+            return
+        for child in entry.children:
+            self._send(turn, logged, child)
+        stream.resend_from(entry.number)
+
     def forget(self, turn: Turn, key: EventKey) -> None:
-        """The event is gone from the log."""
+        """Removes an event that has left the log from every stream."""
         if key[0] == self.me:
-            for stream in self.streams.values():
-                stream.forget(turn, key)
+            forget_event(turn, self.streams, self.view, key[1])
+
+    def _count_owed(self, key: EventKey) -> int:
+        """Returns to how many consumers an event is owed, also if it is only in the store."""
+        return count_owed(self.streams, self.view, key[1]) if key[0] == self.me else 0
 
     # --- changeSub --------------------------------------------------------------------------------
 
     def change_sub(
         self, turn: Turn, consumer: str, change: ChangeSub
     ) -> SubChanged | SendAll | Fault:
-        stream = self.streams.get(consumer)
-        if stream is None or (change.joined, change.own) != (self.joined, stream.joined):
+        stream = self._stream(consumer, change)
+        if stream is None:
             return Fault(f"{consumer} or {self.me} has left the federation, or come back to it")
         held = (stream.view_epoch, stream.version)
         if (change.epoch, change.version) < held:
@@ -143,185 +185,211 @@ class Producer:
         if held == (change.epoch, change.version) and (
             self.table.digest(consumer) == change.digest
         ):
-            return self._standing(stream)
+            return self._sub_changed(stream)
         if change.base is not None and held != (change.epoch, change.base):
             return SendAll()
         try:
             added = self.table.apply(turn, consumer, change)
         except QnsError as error:
-            return Fault(str(error), permanent=True)
+            return Fault(str(error), permanent=not isinstance(error, Busy))
         if added is None:
             return SendAll()
         stream.view_epoch, stream.version = change.epoch, change.version
         stream.put(turn)
+        if consumer in self.uncompared:  # the change may be older than this start: compare again
+            self.forwarder.link(consumer).wants_hello = True
         wanted = DictionaryIndex(dict(enumerate(added)))
-        for known in self.log.available(self.me, turn.now) if added else ():
-            if known.key not in stream.numbers and wanted.match(known.event):
-                self._send_alone(turn, stream, known)
-        return self._standing(stream)
+        for logged in self.log.available(self.me, turn.now) if added else ():
+            is_sent = stream.owed.number_of(logged.event.id) is not None
+            if not is_sent and wanted.match(logged.event):
+                self._send_alone(turn, stream, logged)
+        return self._sub_changed(stream)
 
     def send_again(self, turn: Turn, consumer: str, key: EventKey) -> bool:
-        """An event that the consumer refused, under a new number; whether there was any to send."""
-        stream, known = self.streams.get(consumer), self.log.get(key)
-        if stream is None or known is None or key in stream.numbers:
+        """Sends a rejected event under a new number; returns False if there is none to send."""
+        stream, logged = self.streams.get(consumer), self.log.get(key)
+        if stream is None or logged is None or stream.owed.number_of(key[1]) is not None:
             return False
-        self._send_alone(turn, stream, known)
+        self._send_alone(turn, stream, logged)
         return True
 
-    def _send_alone(self, turn: Turn, stream: OutboundStream, known: KnownEvent) -> None:
-        """A late subscriber's event: to this consumer only, so without a tree."""
-        entry = stream.entry(self._give(turn, stream, known), self.epoch)
-        self.forwarder.send(turn, Parcel(known.key, self.joined, entry, (), None))
+    def _send_alone(self, turn: Turn, stream: OutboundStream, logged: LoggedEvent) -> None:
+        """Sends an event to one consumer only, without a tree."""
+        self._send(turn, logged, stream.entry(self._number(turn, stream, logged), self.epoch))
 
-    def _standing(self, stream: OutboundStream) -> SubChanged:
+    def _sub_changed(self, stream: OutboundStream) -> SubChanged:
         return SubChanged(
-            stream.version, self.epoch, stream.number, self.joined, tuple(stream.fences)
+            stream.version, self.epoch, stream.number, self.incarnation, tuple(stream.fences)
         )
 
-    # --- acknowledgements, gaps, resending --------------------------------------------------------
-
-    def stands(
-        self, turn: Turn, consumer: str, standing: Standing, *, afresh: bool = False
-    ) -> None:
-        """The consumer says where it is; after a hello it gets at once what it misses."""
+    def _stream(self, consumer: str, claimed: Standing | ChangeSub) -> OutboundStream | None:
+        """Returns the stream to the consumer, if the message has the present incarnations."""
         stream = self.streams.get(consumer)
-        if stream is None or (standing.joined, standing.own) != (self.joined, stream.joined):
+        if stream is None or claimed.producer_incarnation != self.incarnation:
+            return None
+        return stream if claimed.consumer_incarnation == stream.consumer_incarnation else None
+
+    # --- acknowledgements -------------------------------------------------------------------------
+
+    def update_standing(
+        self,
+        turn: Turn,
+        consumer: str,
+        standing: Standing,
+        *,
+        from_hello: bool = False,
+        brought_by: str = "",
+    ) -> None:
+        """Takes over the standing of the consumer; after a hello, resends what it lacks.
+
+        `brought_by` is the member that relays it, if the consumer has not sent it itself.
+        """
+        stream = self._stream(consumer, standing)
+        if stream is None:
             return
-        lost = stream.lost_life(turn, standing, self.epoch) if afresh else None
+        teller = brought_by or consumer
+        lost = stream.find_lost_epoch(standing, self.epoch)
         if lost is not None:
-            self.lost[consumer] = lost
+            if self.claims.believe(turn, teller, lost.epoch, self.epoch):
+                first = self.step_backs.get(consumer, lost.first)
+                self.step_backs[consumer] = min(first, lost.first)
             return
-        if standing.consumer_epoch < stream.consumer_epoch:  # a late word of its former life
+        self.claims.note(teller, standing.epoch)
+        if standing.consumer_epoch < stream.consumer_epoch:  # a stale message
             return
-        afresh |= standing.consumer_epoch > stream.consumer_epoch  # a new life of the consumer
-        stream.consumer_epoch = standing.consumer_epoch
-        stream.stands(turn, standing, self.log, afresh=afresh)
-        if stream.acknowledged == stream.number:
-            stream.resend_at = None
-            self.resending.pop(consumer, None)
-            return
-        if afresh:
+        # Within one epoch of each end, a consumer never falls back: such a hello was delayed.
+        may_fall_back = from_hello and standing.epoch > stream.confirmed
+        if standing.consumer_epoch > stream.consumer_epoch:  # the consumer has restarted
+            from_hello = may_fall_back = True
+            stream.consumer_epoch = standing.consumer_epoch
+            stream.put(turn)
+        before = stream.acknowledged
+        stream.update_standing(turn, standing, self.log, may_fall_back=may_fall_back)
+        if stream.acknowledged > before:
+            self.relays.prove(consumer)
+        if not stream.owes:
+            stream.catch_up()
+        elif from_hello:
             self._resend(turn, stream)
         elif stream.resend_at is None:
             stream.resend_at = turn.now + self.tuning.resend_after_s
 
-    def hello_from(self, turn: Turn, consumer: str, hello: Hello) -> None:
+    def handle_hello(self, turn: Turn, consumer: str, hello: Hello) -> None:
         stream = self.streams.get(consumer)
-        if stream is None or hello.joined != stream.joined or hello.standing.joined != self.joined:
-            return
-        digest = self.table.digest(consumer)
-        if hello.epoch > stream.view_epoch and (
-            (hello.version, hello.digest) == (stream.version, digest)
+        if (
+            stream is None
+            or hello.incarnation != stream.consumer_incarnation
+            or hello.standing.producer_incarnation != self.incarnation
         ):
-            stream.view_epoch = hello.epoch  # the same view, told by the consumer's new life
-            stream.put(turn)
-        self.stands(turn, consumer, hello.standing, afresh=True)
+            return
+        held = stream.version, self.table.digest(consumer)
+        if (hello.version, hello.digest) == held and hello.standing.epoch == self.epoch:
+            self.uncompared.remove(consumer)  # a hello with this epoch was sent after the start
+            if hello.epoch > stream.view_epoch:  # the same view, in the consumer's new epoch
+                stream.view_epoch = hello.epoch
+                stream.put(turn)
+        self.update_standing(turn, consumer, hello.standing, from_hello=True)
 
-    def pull(self, turn: Turn, consumer: str, pull: Pull) -> Pulled | Fault:
-        stream = self.streams.get(consumer)
-        standing = pull.standing
-        if stream is None or (standing.joined, standing.own) != (self.joined, stream.joined):
+    def pull_gap(self, turn: Turn, consumer: str, pull: PullGap) -> GapPulled | Fault:
+        stream = self._stream(consumer, pull.standing)
+        if stream is None:
             return Fault(f"{self.me} has no such stream for {consumer}")
-        self.stands(turn, consumer, standing)
-        first = standing.last + 1
+        self.update_standing(turn, consumer, pull.standing)
+        first = pull.standing.last + 1
         last = min(pull.upto, stream.number, first + self.tuning.notifications_per_call - 1)
-        items = self.items(turn, stream, first, last)
-        return Pulled(tuple(items), self.epoch, tuple(stream.fences))
+        items = self._items(turn, stream, first, last)
+        return GapPulled(tuple(items), self.epoch, tuple(stream.fences))
 
-    def items(self, turn: Turn, stream: OutboundStream, first: int, last: int) -> list[Item]:
-        """These numbers, as notifications, or as skips where the event is gone.
+    def _items(self, turn: Turn, stream: OutboundStream, first: int, last: int) -> list[Item]:
+        most_bytes, mine = self.tuning.bytes_per_call, (self.incarnation, self.epoch)
+        return stream_items(stream, first, last, self.log, turn.now, *mine, most_bytes)
 
-        The first of them, that is, if all would be too much for one call.
-        """
-        items: list[Item] = []
-        room = self.tuning.bytes_per_call
-        for number in range(first, last + 1):
-            row = stream.rows.get(number)
-            entry = stream.entry(number, self.epoch)
-            if row is not None:
-                known = self.log[self.me, row.event]
-                room -= len(known.xml)
-                if items and room < 0:
-                    break
-                joined, epoch, sequence = known.position
-                remaining_s = max(0.0, known.expires_at - turn.now)
-                items.append(
-                    Notification(
-                        *(self.me, joined, epoch, sequence, row.event, known.xml, remaining_s),
-                        *(entry, (self.me,)),
-                    )
-                )
-            elif items and isinstance(items[-1], Skip):
-                skip = items[-1]
-                items[-1] = Skip(self.me, self.joined, skip.first, number, skip.reason)
-            else:
-                items.append(Skip(self.me, self.joined, entry, number, "no longer kept"))
-        return items
+    # --- resending --------------------------------------------------------------------------------
 
-    def due(self, turn: Turn) -> None:
-        """Sends directly what has not been acknowledged for too long."""
+    def handle_due(self, turn: Turn) -> None:
+        """Starts to resend what has not been acknowledged for too long."""
         for stream in self.streams.values():
             if stream.resend_at is not None and stream.resend_at <= turn.now:
                 self._resend(turn, stream)
+        if self.relays.ways or self.forwarder.reachability.unreachable():
+            self.relays.choose(turn.now, self.streams, self._interested)
 
     def next_due(self) -> float:
-        return min(
-            (each.resend_at for each in self.streams.values() if each.resend_at is not None),
-            default=inf,
-        )
+        due = (each.resend_at for each in self.streams.values() if each.resend_at is not None)
+        return min(self.relays.next_due(), min(due, default=inf))
 
-    def next_items(self, turn: Turn, consumer: str) -> list[Item]:
-        """The next batch of what is being sent once more."""
-        first = self.resending.get(consumer)
+    def resend_unanswered(self, consumer: str) -> None:
+        """A Notify was not answered: sends again what the consumer has not acknowledged."""
         stream = self.streams.get(consumer)
-        if first is None or stream is None:
-            return []
-        first = max(first, stream.acknowledged + 1)
-        last = min(stream.number, first + self.tuning.notifications_per_call - 1)
-        items = self.items(turn, stream, first, last)
+        if stream is not None and stream.owes:
+            stream.resend()
+
+    def next_resent(self, turn: Turn, other: str) -> list[Item]:
+        """Returns the next items that are sent again to a consumer, or relayed by another peer."""
+        stream = self.streams.get(other)
+        if stream is not None and stream.is_resending and self.relays.hop(other) is None:
+            return self._next_owed(turn, stream, self.tuning.notifications_per_call)
+        for consumer, way in self.relays.ways.items():
+            if way.hop == other and self.streams[consumer].is_resending:
+                room = self.relays.room(consumer, turn.now)
+                if room:
+                    return self._next_owed(turn, self.streams[consumer], room)
+        return []
+
+    def _next_owed(self, turn: Turn, stream: OutboundStream, limit: int) -> list[Item]:
+        first = max(stream.resend_next, stream.acknowledged + 1)
+        last = min(stream.number, first + limit - 1)
+        items = self._items(turn, stream, first, last)
         if items:
             end = items[-1]
             last = end.last if isinstance(end, Skip) else end.entry.number
-        if last < stream.number:
-            self.resending[consumer] = last + 1
-        else:
-            del self.resending[consumer]
+        stream.resent(last)
         return items
 
-    def refused(self, turn: Turn, consumer: str, item: Item, reason: str) -> None:
-        """The consumer will never take this event: a dead letter, and a skip in its stream."""
+    def handle_rejection(self, turn: Turn, consumer: str, item: Item, reason: str) -> None:
+        """Makes a dead letter of an event that the consumer rejected, and a skip in its stream."""
         stream = self.streams.get(consumer)
         if stream is None or not isinstance(item, Notification) or item.source != self.me:
             return
         entry = item.entry
-        row = stream.rows.get(entry.number)
+        row = stream.owed.get(entry.number)
         if row is None or row.event != item.event or entry.number <= stream.acknowledged:
             return
-        parcel = Parcel((self.me, item.event), self.joined, entry.alone(), (), None)
-        self.forwarder.custody.refuse(turn, parcel, reason)
-        stream.drop(turn, entry.number, self.log)
+        parcel = Parcel((self.me, item.event), self.incarnation, entry.alone(), (), None)
+        self.forwarder.custody.reject(turn, parcel, reason)
+        stream.drop(turn, row, self.log)
         self._resend(turn, stream)
 
     def abandon(self, turn: Turn, consumer: str) -> None:
-        """Gives up what is owed to a consumer, and says so."""
+        """Gives up everything that is owed to a consumer, as declared skips."""
         stream = self.streams.get(consumer)
         if stream is not None:
-            for number in stream.unacknowledged():
-                if number in stream.rows:
-                    stream.drop(turn, number, self.log)
-            stream.acknowledged = stream.number
-            stream.resend_at = None
-            stream.put(turn)
-            self.resending.pop(consumer, None)
+            stream.abandon(turn, self.log)
+
+    # --- relaying ---------------------------------------------------------------------------------
+
+    def _interested(self, stream: OutboundStream) -> Container[str]:
+        """Returns the organisations that want the first event that is owed to a consumer."""
+        for row in stream.owed.between(stream.acknowledged + 1, stream.number):
+            return self.table.matcher.interested(self.log[self.me, row.event].event)
+        return ()
+
+    def relay_refused(self, consumer: str) -> None:
+        """Makes another relay due: the present one rejected an event for the consumer."""
+        self.relays.change(consumer)
+        self.resend_unanswered(consumer)
 
     def _resend(self, turn: Turn, stream: OutboundStream) -> None:
         stream.resends += 1
-        pause_s = self.tuning.resend_after_s * min(stream.resends, 4)
+        pause_s = self.relays.pause_s(stream.consumer)
+        if pause_s is None:
+            pause_s = self.tuning.resend_after_s * min(stream.resends, _MOST_RESEND_PAUSES)
+        self.relays.change(stream.consumer)
         stream.resend_at = turn.now + pause_s
-        self.resending[stream.consumer] = stream.acknowledged + 1
+        stream.resend()
         self.forwarder.bypass(turn, stream.consumer)
 
     def _resend_all(self, turn: Turn) -> None:
         for stream in self.streams.values():
-            if stream.acknowledged < stream.number:
+            if stream.owes:
                 self._resend(turn, stream)

@@ -1,8 +1,8 @@
-"""Federation document: the organisations, the schema and who hosts what, in a numbered version.
+"""Federation document: the organisations, the schema and the schema mapping, in one version.
 
-One document is in force at each peer; a peer with an older version fetches the newer one from
-whoever has it. An organisation's incarnation is the version with which it joined, so one that left
-and came back is not mistaken for its former self.
+One document is in force at each peer. A peer with an older version fetches the newer one from a
+peer that has it. An organisation's incarnation is the version with which it joined, so that an
+organisation that left and came back is distinguished from its former incarnation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Final
 from qns.d2q.lexical import checked_organisation
 from qns.d2q.schema import Schema
 from qns.errors import FederationError, NameNotKnown
-from qns.federation.mapping import SchemaMapping
 
 DEFAULT_CAPABILITY: Final = 4
 MAX_CAPABILITY: Final = 1_000
@@ -25,14 +24,14 @@ MAX_CAPABILITY: Final = 1_000
 class Organisation:
     name: str
     hosts: frozenset[str]
-    """The classes of which it is a source."""
+    """The classes for which it is a producer."""
     endpoint: str = ""
     certificate: str = ""
-    """In PEM; empty until trust between organisations is set up."""
+    """A certificate in PEM. It is empty until trust between organisations is set up."""
     capability: int = DEFAULT_CAPABILITY
-    """Fan-out: to how many others it can send one notification."""
-    joined: int = 1
-    """The document version with which it joined: its incarnation."""
+    """The fan-out: to how many others it can send one notification."""
+    incarnation: int = 1
+    """The version of the document with which it joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,9 @@ class Federation:
                 f"{name} has capability {organisation.capability}",
                 remedy=f"give a fan-out from 1 to {MAX_CAPABILITY}",
             )
-        if not 1 <= organisation.joined <= self.version:
+        if not 1 <= organisation.incarnation <= self.version:
             raise FederationError(
-                f"{name} joined with version {organisation.joined} of a document that is at "
+                f"{name} joined with version {organisation.incarnation} of a document that is at "
                 f"version {self.version}",
                 remedy="an organisation joins with the version that first names it",
             )
@@ -74,7 +73,7 @@ class Federation:
     def of(
         cls, name: str, schema: Schema, hosts: Mapping[str, Iterable[str]], capability: int = 4
     ) -> Federation:
-        """Version 1, from who hosts what; class names in any spelling the schema knows."""
+        """Returns version 1 of a document. Class names can have any valid spelling."""
         return cls(
             name,
             schema,
@@ -86,11 +85,6 @@ class Federation:
             },
         )
 
-    @property
-    def mapping(self) -> SchemaMapping:
-        hosts = {name: each.hosts for name, each in self.organisations.items()}
-        return SchemaMapping(hosts, self.version)
-
     def __contains__(self, name: str) -> bool:
         return name in self.organisations
 
@@ -99,10 +93,10 @@ class Federation:
             raise NameNotKnown("organisation", name, self.organisations)
         return self.organisations[name]
 
-    # Each change makes the next version; what is in force is never altered.
+    # Each change returns the next version. A document is never modified.
 
     def with_organisation(self, organisation: Organisation) -> Federation:
-        """It joins, as a new incarnation, or comes back as one."""
+        """Returns the next version, in which the organisation joins as a new incarnation."""
         if organisation.name in self:
             raise FederationError(
                 f"{organisation.name} is a member already", remedy="let it leave first"
@@ -110,19 +104,28 @@ class Federation:
         return self._next(
             {
                 **self.organisations,
-                organisation.name: replace(organisation, joined=self.version + 1),
+                organisation.name: replace(organisation, incarnation=self.version + 1),
             }
         )
 
     def without(self, name: str) -> Federation:
-        """It leaves."""
+        """Returns the next version, in which the organisation has left."""
         gone = self[name]
         return self._next({k: v for k, v in self.organisations.items() if v is not gone})
 
     def hosting(self, name: str, paths: Iterable[str]) -> Federation:
-        """It now hosts these classes, no others."""
+        """Returns the next version, in which the organisation hosts exactly these classes."""
         changed = replace(self[name], hosts=frozenset(map(self.schema.data_class, paths)))
         return self._next({**self.organisations, name: changed})
+
+    def with_endpoints(self, endpoints: Mapping[str, str]) -> Federation:
+        """Returns the next version, in which these organisations have these endpoints."""
+        moved = {name: replace(self[name], endpoint=url) for name, url in endpoints.items()}
+        return self._next({**self.organisations, **moved})
+
+    def with_schema(self, schema: Schema) -> Federation:
+        """Returns the next version, with this schema."""
+        return Federation(self.name, schema, self.organisations, self.version + 1)
 
     def _next(self, organisations: Mapping[str, Organisation]) -> Federation:
         return Federation(self.name, self.schema, organisations, self.version + 1)

@@ -1,7 +1,7 @@
-"""A federation document as an XML file (`schemas/federation.xsd`).
+"""Federation document as XML: reads and writes the file (`schemas/federation.xsd`).
 
-Reading what was written gives the same document, and equal documents give equal bytes: so two peers
-can compare theirs. A certificate is kept in the form in which OpenSSL writes it.
+Reading what was written gives the same document, and equal documents give equal bytes, so that two
+peers can compare theirs. A certificate is kept in the form in which OpenSSL writes it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from qns.errors import DuplicateId, LimitExceeded, QnsError, ValueRefused, short
 from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
 
 MAX_FEDERATION_BYTES: Final = 3_000_000
-"""So that a peer can fetch it in one message."""
+"""Limits the document, so that a peer can fetch it in one message."""
 MAX_ORGANISATIONS: Final = 10_000
 MAX_NAME_LENGTH: Final = 200
 MAX_ENDPOINT_LENGTH: Final = 2_000
 
-_MAX_ELEMENTS = 750_000  # as many as fit into the bytes, the way we write them
+_MAX_ELEMENTS = 750_000  # as many as fit into the bytes, as they are written
 _ROOT, _CERTIFICATE = qualified("federation"), qualified("certificate")
 _URL = re.compile(rf"[!-~]{{1,{MAX_ENDPOINT_LENGTH}}}\Z")
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
@@ -44,7 +44,7 @@ _PEM_COLUMNS = 64
 
 
 def write_federation(federation: Federation) -> bytes:
-    """The document as XML: organisations, classes and labels in one fixed order."""
+    """Returns the document as XML, with organisations, classes and labels in a fixed order."""
     if len(federation.organisations) > MAX_ORGANISATIONS:
         raise _too_many_organisations(len(federation.organisations))
     root = new_root("federation")
@@ -66,7 +66,7 @@ def write_federation(federation: Federation) -> bytes:
 
 
 def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES) -> Federation:
-    """The document that the XML tells; QnsError with the line."""
+    """Reads a document. Raises QnsError with the line."""
     root = parse_xml(data, max_bytes=max_bytes, max_elements=_MAX_ELEMENTS)
     if root.tag != _ROOT:
         raise wrong_root(root, _ROOT)
@@ -75,7 +75,7 @@ def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES)
     schema = schema_in(described)
     try:
         name = _checked_name("a federation's name", root.get("name", ""))
-        nobody = Federation(name, schema, {}, _integer(root, "version"))
+        empty = Federation(name, schema, {}, _integer(root, "version"))
     except QnsError as problem:
         raise problem.at_mark(line_of(root), None) from None
     if len(members) > MAX_ORGANISATIONS:
@@ -92,21 +92,21 @@ def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES)
                     f"{lines[organisation.name]}",
                     remedy="remove one",
                 )
-            # What the document itself checks, one organisation at a time: so its line is known.
-            replace(nobody, organisations={organisation.name: organisation})
+            # The document's own checks, for one organisation at a time, so that its line is known.
+            replace(empty, organisations={organisation.name: organisation})
         except QnsError as problem:
             raise problem.at_mark(line_of(element), None) from None
         found[organisation.name] = organisation
         lines[organisation.name] = line_of(element)
-    return replace(nobody, organisations=found)
+    return replace(empty, organisations=found)
 
 
 def checked_endpoint(text: str) -> str:
-    """Where a peer is reached: an http or https URL with a host, without a user or password."""
+    """Returns an endpoint if it is an http or https URL with a host and without a password."""
     try:
         parts = urlsplit(text)
         fits = parts.port != 0 and parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:  # brackets that do not match, a port that is no number
+    except ValueError:  # unbalanced brackets, or a port that is no number
         fits = False
     if not fits or not _URL.match(text):
         raise ValueRefused(
@@ -122,7 +122,7 @@ def checked_endpoint(text: str) -> str:
 
 
 def checked_certificate(text: str) -> str:
-    """One certificate in PEM, in lines of 64 characters; blanks around lines are forgiven."""
+    """Returns one certificate in PEM, in lines of 64 characters. Accepts blanks around lines."""
     STRING.key(text)
     if "PRIVATE KEY-----" in text:
         raise ValueRefused(
@@ -149,7 +149,7 @@ def _write(element: Element, organisation: Organisation) -> None:
     if organisation.endpoint:
         element.set("endpoint", checked_endpoint(organisation.endpoint))
     element.set("capability", _integer_text(organisation.capability))
-    element.set("joined", _integer_text(organisation.joined))
+    element.set("joined", _integer_text(organisation.incarnation))
     for path in sorted(organisation.hosts):
         child(element, qualified("hosts")).set("class", path)
     if organisation.certificate:
@@ -157,7 +157,7 @@ def _write(element: Element, organisation: Organisation) -> None:
 
 
 def _read(element: Element, schema: Schema) -> Organisation:
-    """The organisation that a valid element tells; the line is known where it is not its own."""
+    """Reads an organisation from a valid element. Errors have the line of the inner element."""
     name = _checked_name("an organisation's name", element.get("name", ""))
     hosts: set[str] = set()
     certificate = ""
@@ -167,7 +167,7 @@ def _read(element: Element, schema: Schema) -> Organisation:
         if endpoint is not None:
             checked_endpoint(endpoint)
         capability = _integer(element, "capability", DEFAULT_CAPABILITY)
-        joined = _integer(element, "joined")
+        incarnation = _integer(element, "joined")
         for node in element:
             if node.tag == _CERTIFICATE:
                 certificate = checked_certificate(node.text or "")
@@ -179,16 +179,20 @@ def _read(element: Element, schema: Schema) -> Organisation:
     except QnsError as problem:
         problem.at(f"organisation {shorten(name)}")
         raise problem.at_mark(line_of(node), None) from None
-    return Organisation(name, frozenset(hosts), endpoint or "", certificate, capability, joined)
+    return Organisation(
+        name, frozenset(hosts), endpoint or "", certificate, capability, incarnation
+    )
 
 
 def _in_order(schema: Schema) -> Schema:
-    """The same schema, its classes ordered by path and its labels by what they mean."""
+    """Returns the schema with its classes ordered by path and its labels by number."""
     classes = {
         path: {prop.name: prop.domain.name for prop in schema.properties[path]}
         for path in sorted(schema.classes)
     }
-    labels = sorted((abs(number), label) for label, number in schema.labels.items())  # -0 is 0
+    labels = sorted(
+        (abs(number), label) for label, number in schema.labels.items()
+    )  # treats -0 as 0
     return Schema(schema.name, classes, {label: number for number, label in labels})
 
 

@@ -1,4 +1,4 @@
-"""Schema mapping: which organisation hosts which class, in a numbered version (semantics §1)."""
+"""Schema mapping: which organisation hosts which class (semantics §1)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from qns.errors import NameNotKnown
 @dataclass(frozen=True, slots=True)
 class SchemaMapping:
     hosts: Mapping[str, frozenset[str]]
-    """Organisation -> the classes it hosts. The set of organisations is open."""
-    version: int = 1
+    """Maps an organisation to the classes that it hosts. The set of organisations is open."""
 
     @classmethod
-    def of(
-        cls, schema: Schema, hosts: Mapping[str, Iterable[str]], version: int = 1
-    ) -> SchemaMapping:
-        """The mapping, with every class name checked against the schema."""
+    def of(cls, schema: Schema, hosts: Mapping[str, Iterable[str]]) -> SchemaMapping:
+        """Returns the mapping. Each class name is checked against the schema."""
         return cls(
             {
                 organisation: frozenset(schema.data_class(name) for name in names)
                 for organisation, names in hosts.items()
-            },
-            version,
+            }
         )
 
     @property

@@ -1,4 +1,4 @@
-"""The federations that come with QNS, and who hosts what in them (semantics §12)."""
+"""The federations that come with QNS, with their schema mappings (semantics §12)."""
 
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""Branch: what one organisation's peer has done, as far as no restore has undone it.
+"""Branch: the state of one organisation's peer, without what restores have undone.
 
-A restore puts a peer back to an older state, and what it does next grows from there; so its records
-form a tree, and its state is what the records on the way to the newest one make. A later restore
-may go back before an earlier one, also onto a branch that the earlier one had left.
+A restore puts a peer back to an older state, from which it continues. So the peer's records form a
+tree. Its state results from the records on the path from the root to the newest record. A restore
+may go back beyond an earlier restore, or to a branch that an earlier restore had left.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from qns.history.meaning import Meaning
@@ -18,27 +20,36 @@ from qns.history.records import Record
 
 @dataclass(slots=True, eq=False)
 class Subscription:
+    """A subscription of a user, and which events it may still be owed."""
+
     number: int
+    """The record with which it began."""
     t: float
     id: str
     group: str
     text: str
     meaning: Meaning
-    joined: int | None
+    incarnation: int | None
     """The incarnation of its organisation when it began."""
     ended: int = 0
-    """The record that ended it, or 0; likewise `paused`."""
+    """The record that ended it, or 0."""
     paused: int = 0
+    """The record that paused it, or 0 if it is not paused."""
     open: list[Publication] = field(default_factory=list)
     """Matching events that may still be owed."""
-    looked: int = 0
-    """How many matching events have been looked at."""
+    examined: int = 0
+    """How many matching events have been considered for `open`."""
+
+    @property
+    def subscriber(self) -> Subscriber:
+        """The delivery group, or the subscription itself if it belongs to none."""
+        return (self.group, True) if self.group else (self.id, False)
 
 
 class Skip(NamedTuple):
-    own_joined: int
-    source: str
-    joined: int
+    """Numbers of a stream that a producer declared as skipped."""
+
+    stream: Stream
     epoch: int
     first: int
     last: int
@@ -49,51 +60,66 @@ class Step(NamedTuple):
 
     number: int
     record: Record
-    joined: int | None
-    """The organisation's own incarnation then."""
+    incarnation: int | None
+    """The organisation's incarnation at that time."""
     before: int
-    """The step before it on its branch: an index, or -1."""
+    """The index of the preceding step on the branch, or -1."""
     meaning: Meaning | None
-    """Of a `sub`."""
+    """The meaning of the subscription, if the record is a `sub`."""
 
 
 Subscriber = tuple[str, bool]
-"""A subscription, or (True) a delivery group, which counts as one (semantics §9)."""
+"""The id of a subscription with False, or the name of a delivery group with True: a group counts as
+one subscriber (semantics §9)."""
 Delivery = tuple[Subscriber, str, str]
 """Subscriber, source, event."""
 Stream = tuple[int, str, int]
-"""Own incarnation, source, incarnation of the source."""
+"""Consumer's incarnation, source, producer's incarnation."""
 
 
 @dataclass(slots=True)
 class Branch:
+    """The state of a peer that the steps applied so far have made."""
+
     publications: Publications
+    """The publications of all organisations."""
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     left: int = 0
     """The last record with which a subscription ended because its organisation left, or 0."""
     notified: dict[Delivery, tuple[int, ...]] = field(default_factory=dict)
-    """The records of its notifications; likewise `lapses`."""
+    """Delivery -> the records of its notifications."""
     lapses: dict[Delivery, tuple[int, ...]] = field(default_factory=dict)
+    """Delivery -> the records of its lapsed leases."""
+    overflows: set[Delivery] = field(default_factory=set)
+    """Deliveries that the operator's limit on queues dropped."""
+    unread: dict[str, OrderedDict[int, tuple[str, str]] | None] = field(default_factory=dict)
+    """Subscription -> number of an unread delivery -> source, event. None if an older version of
+    QNS made one of its deliveries: then its acknowledgements were not recorded either."""
     newest: dict[tuple[str, str, int], tuple[Publication, int]] = field(default_factory=dict)
-    """Subscription, source, incarnation -> the last published event that it was notified of."""
+    """Subscription, source, incarnation -> the last published event that the subscription was
+    notified of, and the record of that notification."""
     due: dict[Stream, int] = field(default_factory=dict)
-    """The number that comes next; 1 in a stream that has not begun."""
+    """Stream -> the number to consume next. A stream that is missing here starts at 1."""
     taken: dict[tuple[str, str], int] = field(default_factory=dict)
     """Source, event -> the record with which it was consumed."""
     skips: list[Skip] = field(default_factory=list)
     drops: set[tuple[str, int, str]] = field(default_factory=set)
-    """To, incarnation, event."""
+    """Consumer, its incarnation, event."""
+    discards: set[tuple[str, int, str, str]] = field(default_factory=set)
+    """Receiver, its incarnation, source, event: dead letters that the operator dropped."""
     promises: set[int] = field(default_factory=set)
-    """The records with which it took custody."""
+    """The records with which the peer took custody of events."""
 
     def apply(self, step: Step) -> None:
+        """Changes the state as the record of the step says."""
         _APPLIED[step.record["do"]](self, step)
 
     def next_in_order(self, sub: str, source: str, id: str, number: int) -> Publication | None:
-        """The publication as which this event comes in order after what the subscriber has had."""
+        """Returns the publication of this event with which it follows, in publication order, what
+        the subscription has been notified of; None if there is none before record `number`."""
         for publication in self.publications.get((source, id), ()):
             if publication.number < number:
-                newest = self.newest.get((sub, source, publication.joined))
+                newest = self.newest.get((sub, source, publication.incarnation))
                 if newest is None or newest[0].number <= publication.number:
                     return publication
         return None
@@ -108,13 +134,14 @@ class Branch:
             record["group"],
             record["text"],
             step.meaning,
-            step.joined,
+            step.incarnation,
         )
 
     def _usub(self, step: Step) -> None:
         subscription = self.subscriptions.get(step.record["sub"])
         if subscription is not None and not subscription.ended:
             subscription.ended = step.number
+        self.unread.pop(step.record["sub"], None)
         if step.record["why"] == "left":
             self.left = step.number
 
@@ -136,13 +163,41 @@ class Branch:
         if not record["group"]:
             publication = self.next_in_order(record["sub"], source, event, step.number)
             if publication is not None:
-                place = record["sub"], source, publication.joined
+                place = record["sub"], source, publication.incarnation
                 self.newest[place] = publication, step.number
+        number, unread = record.get("number"), self.unread.setdefault(record["sub"], OrderedDict())
+        if number is None:
+            self.unread[record["sub"]] = None
+        elif unread is not None:
+            unread[number] = source, event
 
     def _lapse(self, step: Step) -> None:
         record = step.record
         key = subscriber_of(record), record["source"], record["event"]
         self.lapses[key] = (*self.lapses.get(key, ()), step.number)
+        unread = self.unread.get(record["sub"]) or OrderedDict()
+        for number in [n for n, each in unread.items() if each == key[1:]]:
+            del unread[number]
+
+    def _overflow(self, step: Step) -> None:
+        record = step.record
+        self.overflows.add((subscriber_of(record), record["source"], record["event"]))
+        unread = self.unread.get(record["sub"])
+        if unread:
+            unread.pop(record["number"], None)
+
+    def _ack(self, step: Step) -> None:
+        for number in self.unread_upto(step.record) or ():
+            unread = self.unread[step.record["sub"]]
+            assert unread is not None
+            del unread[number]
+
+    def unread_upto(self, ack: Record) -> list[int] | None:
+        """Returns the unread numbers that an acknowledgement covers; None if they are unknown."""
+        unread = self.unread.get(ack["sub"], OrderedDict())
+        if unread is None:
+            return None
+        return list(takewhile(lambda number: number <= ack["upto"], unread))
 
     def _take(self, step: Step) -> None:
         record = step.record
@@ -151,11 +206,9 @@ class Branch:
 
     def _skip(self, step: Step) -> None:
         record = step.record
-        source, joined = record["source"], record["joined"]
-        self._consume((record["own"], source, joined), record["last"])
-        self.skips.append(
-            Skip(record["own"], source, joined, record["epoch"], record["first"], record["last"])
-        )
+        stream = record["own"], record["source"], record["joined"]
+        self._consume(stream, record["last"])
+        self.skips.append(Skip(stream, record["epoch"], record["first"], record["last"]))
 
     def _consume(self, stream: Stream, last: int) -> None:
         self.due[stream] = max(self.due.get(stream, 1), last + 1)
@@ -168,11 +221,18 @@ class Branch:
         record = step.record
         self.drops.add((record["to"], record["joined"], record["event"]))
 
+    def _discard(self, step: Step) -> None:
+        record = step.record
+        to, incarnation, source, event = (record[k] for k in ("to", "joined", "source", "event"))
+        self.discards.add((to, incarnation, source, event))
+        if source == record["org"]:
+            self.drops.add((to, incarnation, event))
+
     def _promise(self, step: Step) -> None:
         self.promises.add(step.number)
 
     def _nothing(self, step: Step) -> None:
-        """A restore: what it undoes has been left behind already."""
+        """Does nothing for a restore: the steps that it undoes are not on this branch."""
 
 
 _APPLIED: Final[dict[str, Callable[[Branch, Step], None]]] = {
@@ -182,15 +242,18 @@ _APPLIED: Final[dict[str, Callable[[Branch, Step], None]]] = {
     "resume": Branch._resume,
     "ntfy": Branch._ntfy,
     "lapse": Branch._lapse,
+    "overflow": Branch._overflow,
+    "ack": Branch._ack,
     "take": Branch._take,
     "skip": Branch._skip,
     "rewind": Branch._rewind,
     "drop": Branch._drop,
+    "discard": Branch._discard,
     "promise": Branch._promise,
     "restore": Branch._nothing,
 }
 
 
 def subscriber_of(record: Record) -> Subscriber:
-    """Whom a notification or a lapse is about."""
+    """Returns the subscriber that a notification or a lapse concerns."""
     return (record["group"], True) if record["group"] else (record["sub"], False)

@@ -1,14 +1,14 @@
-"""Gathering: the histories of many peers become one, in an order that can have been.
+"""Gathering: merges the histories of many peers into one, in a causally possible order.
 
-The clocks of organisations differ. By time alone a notification may seem to come before its
-publication, so whatever happens with an event elsewhere waits for that; everything else goes by
-time, and what one peer recorded keeps its order.
+The clocks of organisations differ, so that a notification may have an earlier time than its
+publication. Records about an event of another organisation therefore follow its publication. All
+other records are ordered by time, and the records of one peer keep their order.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from qns.history.records import Record
@@ -20,25 +20,34 @@ _AFTER_PUBLICATION: Final = frozenset(("take", "ntfy", "early", "promise"))
 
 
 class _Head(NamedTuple):
-    """The next record of one history; times are those of its peer, but never go back."""
+    """The next record of one history."""
 
     t: float
+    """The time by the peer's clock, but never less than that of the record before."""
     nth: int
+    """The position of the history: it breaks ties."""
     record: Record
     rest: Iterator[Record]
 
 
 def gathered(
-    histories: Iterable[Iterable[Record]], published: Set[EventKey]
+    histories: Iterable[Iterable[Record]], published: Mapping[EventKey, int]
 ) -> Iterator[tuple[float, Record]]:
-    """All records, each with its time; `published` are the events whose publication is there."""
+    """Yields all records, each with its time.
+
+    `published` has the events whose publication is in one of the histories, with the epoch of the
+    publication. An event that was taken in an earlier epoch is one that its restored producer has
+    forgotten and published again: it does not wait.
+    """
     ready: list[_Head] = []
     waiting: dict[EventKey, list[_Head]] = {}
     missing = set(published)
+    forgotten: set[tuple[str, EventKey]] = set()
+    """Organisation, event: taken before the publication that is known."""
     for nth, history in enumerate(histories):
         _advance(ready, float("-inf"), nth, iter(history))
     while ready or waiting:
-        if not ready:  # they wait for each other, so nobody can be right: by time, then
+        if not ready:  # the histories wait for each other: no order is causal, so use time
             ready = [head for heads in waiting.values() for head in heads]
             waiting.clear()
             missing.clear()
@@ -46,8 +55,11 @@ def gathered(
         head = heapq.heappop(ready)
         record = head.record
         if record["do"] in _AFTER_PUBLICATION and (cause := _key(record)) in missing:
-            waiting.setdefault(cause, []).append(head)
-            continue
+            if record["do"] == "take" and record["epoch"] < published[cause]:
+                forgotten.add((record["org"], cause))
+            if (record["org"], cause) not in forgotten:
+                waiting.setdefault(cause, []).append(head)
+                continue
         yield head.t, record
         if record["do"] == "pub":
             key = record["org"], record["event"]["id"]

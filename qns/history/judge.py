@@ -1,9 +1,10 @@
-"""Judge: reads a history record by record and tells which guarantees it breaks (semantics §9).
+"""Judge: reads a history record by record and finds the guarantees that it breaks (semantics §9).
 
-It shares no code with what it judges. The state that it keeps (`world.py`) is what the records say,
-and each rule looks at it just before a record is added: `notifications.py` Legality, Validity,
-Minimality and FIFO; `streams.py` No gap and crossing once; `obligations.py` Liveness and
-Completeness; `economy.py` Economy; `custody.py` Custody.
+It shares no code with the peer. It keeps a state (`world.py`) that follows from the records alone.
+Each rule is checked against that state just before a record changes it: `notifications.py` has
+Legality, Validity, Minimality and FIFO; `queues.py` No gap in the users' queues; `streams.py` No
+gap between organisations and the Minimality of crossings;
+`obligations.py` Liveness and Completeness; `economy.py` Economy; `custody.py` Custody.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from qns.d2q.schema import Schema
 from qns.d2q.schema_xml import read_schema
 from qns.errors import DocumentError, QnsError
 from qns.history.custody import Custody
-from qns.history.economy import judge_economy
+from qns.history.economy import judge_economy, judge_relay
+from qns.history.lost_publications import LostPublications
 from qns.history.meaning import meaning_of, plain_event
 from qns.history.notifications import Notifications
 from qns.history.obligations import Obligations
 from qns.history.publication import Publication, availability_s
+from qns.history.queues import Queues
 from qns.history.records import Record, checked
 from qns.history.streams import Streams
 from qns.history.verdict import MOST_PER_RULE, Counts, Findings, Verdict
@@ -29,7 +32,7 @@ from qns.history.world import Stable, World
 
 
 def judge(records: Iterable[Record], *, most_per_rule: int = MOST_PER_RULE) -> Verdict:
-    """The verdict on a whole history; QnsError if it is none."""
+    """Returns the verdict on a whole history; raises QnsError if the history is invalid."""
     records = iter(records)
     first = next(records, None)
     if first is None or first.get("do") != "schema":
@@ -37,7 +40,7 @@ def judge(records: Iterable[Record], *, most_per_rule: int = MOST_PER_RULE) -> V
             "the first record is not the schema", remedy='begin with {"t": 0, "do": "schema", …}'
         ).at("record 1")
     try:
-        judging = _Judging(_schema(checked(first)["xml"]))
+        judging = _Judging(_read_schema(checked(first)["xml"]))
     except QnsError as problem:
         raise problem.at("record 1") from None
     for record in chain((first,), records):
@@ -46,7 +49,7 @@ def judge(records: Iterable[Record], *, most_per_rule: int = MOST_PER_RULE) -> V
 
 
 @lru_cache(maxsize=64)
-def _schema(xml: str) -> Schema:
+def _read_schema(xml: str) -> Schema:
     try:
         return read_schema(xml)
     except QnsError as problem:
@@ -54,21 +57,26 @@ def _schema(xml: str) -> Schema:
 
 
 def _inside(what: str, problem: QnsError) -> DocumentError:
-    """An error whose line and column are those of a text inside a record."""
+    """Returns an error whose line and column refer to a text inside a record."""
     place = f", {problem.place}" if problem.place else ""
     return DocumentError(f"{what}{place}: {problem.problem}", remedy=problem.remedy)
 
 
 class _Judging:
+    """One reading of a history: its state, the rules and their findings."""
+
     def __init__(self, schema: Schema) -> None:
         self.world = World(schema, [])
         self.findings = Findings()
-        self.notifications = Notifications(self.world, self.findings)
+        self.lost = LostPublications(self.world)
+        self.notifications = Notifications(self.world, self.findings, self.lost)
+        self.queues = Queues(self.world, self.findings)
         self.streams = Streams(self.world, self.findings)
         self.obligations = Obligations(self.world, self.findings)
         self.custody = Custody(self.world, self.findings)
+        self.relays: list[int] = []  # the relays that are not judged yet
         self._readers: dict[str, Callable[[int, Record], None]] = {
-            "schema": self._again,
+            "schema": self._schema,
             "join": self._join,
             "leave": self._leave,
             "sub": self._sub,
@@ -79,18 +87,23 @@ class _Judging:
             "pub": self._pub,
             "ntfy": self._ntfy,
             "lapse": self._act,
+            "overflow": self._act,
+            "ack": self._ack,
             "cross": self._cross,
             "take": self._consume,
             "skip": self._consume,
             "rewind": self._act,
             "drop": self._drop,
+            "discard": self._act,
             "early": self.custody.hold_back,
             "promise": self._promise,
+            "relay": self._relay,
             "host": self.world.host,
             "start": self._start,
             "restore": self.world.restore,
             "calm": self._calm,
             "lull": self._lull,
+            "ways": self._ways,
         }
 
     def read(self, record: Record) -> None:
@@ -103,6 +116,7 @@ class _Judging:
 
     def verdict(self, most_per_rule: int) -> Verdict:
         world = self.world
+        forgotten = self.notifications.conclude()
         void = set().union(*(each.void() for each in world.organisations.values()))
         kept = world.records
         if void:
@@ -114,16 +128,20 @@ class _Judging:
             subscriptions=kinds["sub"],
             notifications=kinds["ntfy"],
             void=len(void),
-            lost=sum(each.is_lost for o in world.organisations.values() for each in o.own),
+            lost=forgotten
+            + sum(each.is_lost for o in world.organisations.values() for each in o.published),
             skipped=sum(r["last"] - r["first"] + 1 for r in kept if r["do"] == "skip"),
             dropped=kinds["drop"],
+            discarded=kinds["discard"],
+            overflowed=kinds["overflow"],
+            relayed=kinds["relay"],
             excused=len(self.findings.excused),
         )
         return self.findings.verdict(world.records, void, counts, bool(world.calms), most_per_rule)
 
     # -- one method for each kind of record -------------------------------------------------------
 
-    def _again(self, number: int, _: Record) -> None:
+    def _schema(self, number: int, _: Record) -> None:
         if number > 1:
             raise DocumentError("a second schema", remedy="a history has one, in its first record")
 
@@ -145,14 +163,16 @@ class _Judging:
         self.world.organisation(record["org"]).act(number, record)
 
     def _stable(self, number: int, record: Record) -> None:
-        producer, joined, epoch = record["producer"], record["joined"], record["epoch"]
-        if not self.world.organisation(producer).is_forgotten(joined, epoch):
-            stable = Stable(number, record["t"], epoch, frozenset(record["classes"]))
-            self.world.stables[record["org"], record["sub"], producer, joined].append(stable)
+        producer, incarnation, epoch = record["producer"], record["joined"], record["epoch"]
+        if not self.world.organisation(producer).has_forgotten(incarnation, epoch):
+            stable = Stable(number, record["t"], frozenset(record["classes"]))
+            self.world.stables[record["org"], record["sub"], producer, incarnation].append(stable)
 
     def _start(self, number: int, record: Record) -> None:
+        self.lost.start(record)
+        self.world.organisation(record["org"]).started = number
         if record["restored"]:
-            self.world.start_anew(number, record["org"], record["epoch"])
+            self.world.organisation(record["org"]).start_restored(record["epoch"])
 
     def _drop(self, number: int, record: Record) -> None:
         self.streams.drop(record)
@@ -176,12 +196,16 @@ class _Judging:
                 record["joined"],
                 event,
                 availability_s(fields),
-                is_owed=self.world.organisation(org).joined == record["joined"],
+                is_owed=self.world.organisation(org).incarnation == record["joined"],
             )
         )
 
     def _ntfy(self, number: int, record: Record) -> None:
         self.notifications.judge(number, record)
+        self._act(number, record)
+
+    def _ack(self, number: int, record: Record) -> None:
+        self.queues.judge(number, record)
         self._act(number, record)
 
     def _cross(self, number: int, record: Record) -> None:
@@ -191,6 +215,7 @@ class _Judging:
     def _consume(self, number: int, record: Record) -> None:
         if record["do"] == "take":
             self.custody.take(record)
+            self.lost.take(record)
         self.streams.judge_consumed(number, record)
         self._act(number, record)
 
@@ -198,7 +223,13 @@ class _Judging:
         self.custody.promise(number, record)
         self._act(number, record)
 
+    def _relay(self, number: int, _: Record) -> None:
+        self.relays.append(number)
+
     def _calm(self, number: int, _: Record) -> None:
+        for relay in self.relays:
+            judge_relay(self.world, self.findings, relay)
+        self.relays.clear()
         self.obligations.judge(number)
         self.custody.settle()
         self.world.calms.append(number)
@@ -210,6 +241,17 @@ class _Judging:
                     f"a lull without {name}, which has not joined", remedy="record its join before"
                 )
         self.custody.judge(number, frozenset(record["absent"]))
+
+    def _ways(self, number: int, record: Record) -> None:
+        pairs = {tuple(each.split(">")) for each in record["ways"]}
+        for pair in pairs:
+            for name in pair:
+                if len(pair) != 2 or not self.world.organisation(name).is_known:
+                    raise DocumentError(
+                        f"the way {'>'.join(pair)[:60]!r} is not one between two members",
+                        remedy='write producer and consumer, as in "INPS>INAIL"',
+                    )
+        self.obligations.judge_ways(number, pairs)
 
     def _check_member(self, record: Record) -> None:
         if not self.world.organisation(record["org"]).is_known:

@@ -1,7 +1,7 @@
 """Meaning: which events the text of a subscription accepts (semantics §3, §4).
 
-The judge's own evaluator: it takes the statement as written and asks each condition in turn, on
-plain values. No normal form, no value sets, no keys; only tests compare it with the routing core.
+This is the judge's own evaluator. It evaluates each condition of the statement as written, on plain
+values. It uses no normal forms, value sets or keys; tests compare it with the routing core.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TESTS: Final[dict[Operator, Callable[..., bool]]] = {
     Operator.CONTAINS: operator.contains,
     Operator.EXISTS: lambda _: True,
 }
-"""Asked with the event's value and what the subscription says."""
+"""Operator -> test, called with the event's value and the operands of the subscription."""
 
 _TRANSITIONS: Final[dict[Operator, Callable[..., bool]]] = {
     Operator.FALLS_BELOW: lambda previous, new, limit: previous >= limit and new < limit,
@@ -52,54 +52,60 @@ _OPERATORS: Final = {
     "boolean": _ANY_TYPE,
     "quality": _ORDERED | _TRANSITIONS.keys(),
 }
-"""Type -> what may be asked of it; every other type is ordered."""
+"""Type -> the operators that apply to it; every other type has those of `_ORDERED`."""
 
 
 class PlainEvent(NamedTuple):
+    """An event with plain values."""
+
     data_class: str
     source: str
     values: Mapping[str, Plain]
-    """Data and quality, by qualified name."""
+    """Data and quality values, by qualified name."""
     previous: Mapping[str, Plain]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
+    """One condition of a subscription: a test of one attribute."""
+
     attribute: str
     test: Callable[..., bool]
-    values: tuple[Plain, ...] = ()
-    """What the test is given after the event's value, or values."""
+    operands: tuple[Plain, ...] = ()
+    """The arguments of the test after the event's value or values."""
     of_previous: bool = False
+    """True if the test is about the previous value."""
     of_both: bool = False
-    """A transition: the test is given the previous value and the new one."""
+    """True for a transition: the test gets the previous value and the new one."""
 
     def holds(self, event: PlainEvent) -> bool:
+        """True if the event fulfils the condition."""
         new = event.values.get(self.attribute)
         if new is None:
             return False
         if not self.of_previous and not self.of_both:
-            return self.test(new, *self.values)
+            return self.test(new, *self.operands)
         previous = event.previous.get(self.attribute)
         if previous is None:
             return False
         if self.of_previous:
-            return self.test(previous, *self.values)
-        return self.test(previous, new, *self.values)
+            return self.test(previous, *self.operands)
+        return self.test(previous, new, *self.operands)
 
-    def objection(self, event: PlainEvent) -> str:
-        """Why it does not hold."""
+    def mismatch(self, event: PlainEvent) -> str:
+        """Returns the reason why the condition does not hold, in words."""
         new, previous = event.values.get(self.attribute), event.previous.get(self.attribute)
         if new is None:
             return f"it carries no {self.attribute}"
         if not self.of_previous and not self.of_both:
             return f"its {self.attribute} is {_shown(new)}"
-        was = "its previous value is not told" if previous is None else f"was {_shown(previous)}"
+        was = "its previous value is missing" if previous is None else f"was {_shown(previous)}"
         return f"its {self.attribute} is {_shown(new)} and {was}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meaning:
-    """⟨δ[:S], exprD, exprQ⟩"""
+    """A subscription ⟨δ[:S], exprD, exprQ⟩ as a scope, sources and conditions."""
 
     data_class: str
     only: bool
@@ -107,24 +113,25 @@ class Meaning:
     conditions: tuple[Condition, ...]
 
     def matches(self, event: PlainEvent) -> bool:
+        """True if the event is in scope and fulfils all conditions."""
         if not self._in_scope(event.data_class):
             return False
         if self.sources is not None and event.source not in self.sources:
             return False
-        for condition in self.conditions:  # noqa: SIM110 (every event meets every subscription here)
+        for condition in self.conditions:  # noqa: SIM110 (a hot loop: faster than all())
             if not condition.holds(event):
                 return False
         return True
 
-    def objection(self, event: PlainEvent) -> str:
-        """Why the event does not match, in words; empty if it does."""
+    def mismatch(self, event: PlainEvent) -> str:
+        """Returns the reason why the event does not match, in words; empty if it matches."""
         if not self._in_scope(event.data_class):
             return f"its class is {event.data_class}"
         if self.sources is not None and event.source not in self.sources:
-            return f"{event.source} is none of its sources"
+            return f"{event.source} is not one of the subscription's sources"
         for condition in self.conditions:
             if not condition.holds(event):
-                return condition.objection(event)
+                return condition.mismatch(event)
         return ""
 
     def _in_scope(self, path: str) -> bool:
@@ -135,7 +142,7 @@ class Meaning:
 
 @lru_cache(maxsize=8_192)
 def meaning_of(schema: Schema, text: str) -> Meaning:
-    """What a text means in a schema; QnsError if it means nothing."""
+    """Returns the meaning of a subscription's text; raises QnsError if the text is invalid."""
     statement = parse_statement(text)
     path = schema.data_class(statement.data_class)
     conditions, has_quality = [], False
@@ -154,7 +161,7 @@ def meaning_of(schema: Schema, text: str) -> Meaning:
 
 
 def plain_event(schema: Schema, fields: Mapping[str, Any]) -> PlainEvent:
-    """The event that a JSON object tells (qns.d2q.event_json); QnsError if it is none."""
+    """Returns the event of a JSON object (qns.d2q.event_json); raises QnsError if it is invalid."""
     data_class, source = fields.get("class"), fields.get("source")
     if type(data_class) is not str or type(source) is not str:
         raise DocumentError("an event without class or source", remedy="give both, as strings")
@@ -204,7 +211,7 @@ def _type(attribute: Attribute) -> str:
 
 
 def _from_text(attribute: Attribute, text: str, schema: Schema) -> Plain:
-    """A value as a subscription writes it."""
+    """Reads a value as subscriptions write it."""
     kind = _type(attribute)
     try:
         match kind:
@@ -228,7 +235,7 @@ def _from_text(attribute: Attribute, text: str, schema: Schema) -> Plain:
 
 
 def _from_json(attribute: Attribute, value: object, schema: Schema) -> Plain:
-    """A value as an event carries it."""
+    """Reads a value as events carry it."""
     kind = _type(attribute)
     if type(value) is str:
         if kind in ("integer", "decimal", "boolean"):

@@ -1,4 +1,4 @@
-"""Notifications: Legality, Validity, Minimality and FIFO of each `ntfy` (semantics §9)."""
+"""Notifications: judges Legality, Validity, Minimality and FIFO of each `ntfy` (semantics §9)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 
 from qns.history.branch import Subscription, subscriber_of
 from qns.history.losses import is_declared_lost
+from qns.history.lost_publications import LostPublications
 from qns.history.organisation import Organisation
 from qns.history.publication import Publication
 from qns.history.records import Record
@@ -16,8 +17,11 @@ from qns.history.world import World
 
 
 class Notifications:
-    def __init__(self, world: World, findings: Findings) -> None:
+    """The rules that concern a single notification."""
+
+    def __init__(self, world: World, findings: Findings, lost: LostPublications) -> None:
         self._world = world
+        self._lost = lost
         self._findings = findings
         self._checks = [findings.checks[r] for r in (Rule.LEGALITY, Rule.VALIDITY, Rule.MINIMALITY)]
         self._order_checks = findings.checks[Rule.FIFO]
@@ -29,10 +33,16 @@ class Notifications:
             checks.append(number)
         self._judge_legality(number, record, organisation, published)
         if not published:
-            self._broken(Rule.VALIDITY, _never_published, [number])
+            self._lost.notify(number, record)
         self._judge_minimality(number, record, organisation)
         if published and not record["group"]:
             self._judge_order(number, record, organisation, published)
+
+    def conclude(self) -> int:
+        """Judges the notifications of unknown events; returns how many events restores lost."""
+        return self._lost.conclude(
+            lambda number: self._broken(Rule.VALIDITY, _never_published, [number])
+        )
 
     def _judge_legality(
         self,
@@ -64,11 +74,14 @@ class Notifications:
         key = subscriber_of(record), record["source"], record["event"]
         before, lapses = branch.notified.get(key, ()), 0
         if before and record["group"]:
-            since = max(branch.left, organisation.came)  # whoever comes back starts anew
+            since = max(branch.left, organisation.came)  # the group of a new incarnation is new
             before = tuple(each for each in before if each > since)
             lapses = sum(each > since for each in branch.lapses.get(key, ()))
+        if before and any(map(self._lost.is_unpublished, before)):
+            # The producer has forgotten the event, so its factory may publish it once more.
+            lapses += len(self._world.published(record["source"], record["event"]))
         if len(before) > lapses:
-            self._broken(Rule.MINIMALITY, _once_too_often, [*before, number], before, lapses)
+            self._broken(Rule.MINIMALITY, _duplicate, [*before, number], before, lapses)
 
     def _judge_order(
         self,
@@ -77,26 +90,20 @@ class Notifications:
         organisation: Organisation,
         published: Sequence[Publication],
     ) -> None:
-        branch, sub, source, id = (
-            organisation.branch,
-            record["sub"],
-            record["source"],
-            record["event"],
-        )
-        if ((sub, False), source, id) in branch.notified:  # too often is another rule's matter
+        branch, producer = organisation.branch, self._world.organisation(record["source"])
+        sub, source, id = record["sub"], record["source"], record["event"]
+        if ((sub, False), source, id) in branch.notified:  # Minimality judges duplicates
             return
-        present = self._world.organisation(source).joined
-        if published[-1].joined != present and present not in {each.joined for each in published}:
-            return  # what a producer owed when it left comes as it comes
+        if producer.incarnation not in {each.incarnation for each in published}:
+            return  # the order of what a producer owed when it left is not guaranteed
         self._order_checks.append(number)
         if branch.next_in_order(sub, source, id, number) is None:
-            restored = self._world.organisation(source).restored
-            if any(each.withdrawn < restored for each in published):
-                return  # its restored producer has forgotten that it withdrew the event
+            if any(each.withdrawn < producer.restored for each in published):
+                return  # the restored producer has forgotten that it withdrew the event
             if any(is_declared_lost(self._world, organisation, each) for each in published):
-                return  # given up, and came after all: better late than never
+                return  # an event that was declared lost may still arrive, late
             late = published[-1]
-            early, notified = branch.newest[sub, source, late.joined]
+            early, notified = branch.newest[sub, source, late.incarnation]
             numbers = [late.number, early.number, notified, number]
             subscription = branch.subscriptions.get(sub)
             self._broken(Rule.FIFO, _out_of_order, numbers, late, early, notified, subscription)
@@ -114,27 +121,27 @@ def _no_such(world: World, number: int) -> str:
     record = world.records[number - 1]
     group = f" in the delivery group {record['group']}" if record["group"] else ""
     return (
-        f"{_told(world, number)} for subscription {record['sub']}, but at that moment "
-        f"{record['org']} has no subscription of this id{group}. A notification belongs to a "
-        "subscription that has begun and has not ended; nothing should have been committed here."
+        f"{_committed(world, number)} for subscription {record['sub']}, but at that moment "
+        f"{record['org']} has no subscription of this id{group}. Only a subscription that has "
+        "begun and has not ended may be notified."
     )
 
 
 def _ended(world: World, number: int, subscription: Subscription, ended: int) -> str:
     record, end = world.records[number - 1], world.records[ended - 1]
     return (
-        f"{_told(world, number)} for {subscription_named(record['org'], subscription)}, although "
-        f"it ended ({end['why']}) {moment(world.records, ended)}. What is queued when a "
-        "subscription ends is to be dropped and counted, not notified."
+        f"{_committed(world, number)} for {subscription_named(record['org'], subscription)}, "
+        f"although it ended ({end['why']}) {moment(world.records, ended)}. Events that are queued "
+        "when a subscription ends must be dropped and counted, not notified."
     )
 
 
 def _paused(world: World, number: int, subscription: Subscription, paused: int) -> str:
     record = world.records[number - 1]
     return (
-        f"{_told(world, number)} for {subscription_named(record['org'], subscription)}, which is "
-        f"paused since {time(world.records, paused)}. While a subscription is paused "
-        "its events are to be queued, and notified only after it is resumed."
+        f"{_committed(world, number)} for {subscription_named(record['org'], subscription)}, "
+        f"which is paused since {time(world.records, paused)}. While a subscription is paused, "
+        "its events must be queued; they may be notified only after it is resumed."
     )
 
 
@@ -143,22 +150,22 @@ def _no_match(
 ) -> str:
     record = world.records[number - 1]
     return (
-        f"{_told(world, number)} for {subscription_named(record['org'], subscription)}, but the "
-        f"event, published {moment(world.records, publication.number)}, does not match it: "
-        f"{subscription.meaning.objection(publication.event)}. It should not have been notified."
+        f"{_committed(world, number)} for {subscription_named(record['org'], subscription)}, but "
+        f"the event, published {moment(world.records, publication.number)}, does not match it: "
+        f"{subscription.meaning.mismatch(publication.event)}. It should not have been notified."
     )
 
 
 def _never_published(world: World, number: int) -> str:
     record = world.records[number - 1]
     return (
-        f"{_told(world, number)} for subscription {record['sub']}, but up to then "
-        f"{record['source']} had published no event of this id. Only what was published may be "
+        f"{_committed(world, number)} for subscription {record['sub']}, but up to then "
+        f"{record['source']} had published no event of this id. Only published events may be "
         "notified."
     )
 
 
-def _once_too_often(world: World, number: int, earlier: Sequence[int], lapses: int) -> str:
+def _duplicate(world: World, number: int, earlier: Sequence[int], lapses: int) -> str:
     record = world.records[number - 1]
     if record["group"]:
         who = f"the delivery group {record['group']} (member {record['sub']})"
@@ -168,8 +175,8 @@ def _once_too_often(world: World, number: int, earlier: Sequence[int], lapses: i
         who, allowed = f"subscription {record['sub']}", "a subscriber gets each event at most once"
     times = ", ".join(moment(world.records, each) for each in earlier)
     return (
-        f"{_told(world, number)} for {who}, which had been notified of it before, {times}: "
-        f"{allowed}. The second notification should not have been committed."
+        f"{_committed(world, number)} for {who}, which had been notified of it before, {times}: "
+        f"{allowed}. This notification should not have been committed."
     )
 
 
@@ -186,15 +193,15 @@ def _out_of_order(
     if subscription is not None:
         who = subscription_named(record["org"], subscription)
     return (
-        f"{_told(world, number)} for {who}, after it had been notified of event {early.id} "
+        f"{_committed(world, number)} for {who}, after it had been notified of event {early.id} "
         f"{moment(world.records, notified)}. {late.source} published {late.id} "
         f"{moment(world.records, late.number)}, before {early.id} "
-        f"{moment(world.records, early.number)}: events of one producer reach a subscriber in "
-        f"publication order, so {late.id} should have come first, or waited for."
+        f"{moment(world.records, early.number)}: a subscriber must be notified of the events of "
+        f"one producer in publication order, so {late.id} should have come first."
     )
 
 
-def _told(world: World, number: int) -> str:
+def _committed(world: World, number: int) -> str:
     record = world.records[number - 1]
     return (
         f"{record['org']} committed a notification of event {record['event']} of "

@@ -1,7 +1,8 @@
-"""Obligations: Liveness and Completeness, judged whenever all is calm (semantics §8, §9)."""
+"""Obligations: judges Liveness and Completeness at each calm (semantics §8, §9)."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from math import inf
 
@@ -14,42 +15,90 @@ from qns.history.wording import moment, seconds, subscription_named, time
 from qns.history.world import Crossing, World
 
 _Debt = tuple[Rule, int]
-"""Under which rule an event is owed, and since which record: a `stable`, or a local `sub`."""
+"""The rule under which an event is owed, and the record since which it is: a `stable`, or a `sub`
+if producer and subscriber are the same organisation."""
 
 
 @dataclass(slots=True)
 class Obligations:
+    """The rules about events that are owed to subscribers."""
+
     world: World
     findings: Findings
     _counted: set[tuple[str, Subscriber, int]] = field(default_factory=set)
-    """Organisation, subscriber, publication: seen to be owed once; likewise `_reported`."""
+    """Organisation, subscriber, publication: debts that are counted as checks."""
     _reported: set[tuple[str, Subscriber, int]] = field(default_factory=set)
+    """The debts that are reported as violations."""
 
     def judge(self, calm: int) -> None:
         for organisation in self.world.organisations.values():
-            if organisation.joined is not None:
+            incarnation = organisation.incarnation
+            if incarnation is not None:
                 for each in organisation.branch.subscriptions.values():
-                    if not each.ended and not each.paused and each.joined == organisation.joined:
+                    if not each.ended and not each.paused and each.incarnation == incarnation:
                         self._judge(calm, organisation, each)
+
+    def judge_ways(self, number: int, ways: Container[tuple[str, ...]]) -> None:
+        """Judges what is owed between organisations that are connected by working links.
+
+        Views that a restore or a change of hosting has unsettled since the last calm are left out:
+        they may need a message that only the two ends can exchange.
+        """
+        for organisation in self.world.organisations.values():
+            for each in organisation.branch.subscriptions.values():
+                if (
+                    each.incarnation == organisation.incarnation
+                    and not (each.ended or each.paused)
+                    and self._is_settled(organisation)
+                ):
+                    self._judge_ways(number, ways, organisation, each)
+
+    def _judge_ways(
+        self,
+        number: int,
+        ways: Container[tuple[str, ...]],
+        organisation: Organisation,
+        subscription: Subscription,
+    ) -> None:
+        for publication in self.world.matching(subscription.meaning):
+            source = self.world.organisation(publication.source)
+            if (source.name, organisation.name) not in ways or not self._is_settled(source):
+                continue
+            debt = self._debt(organisation, subscription, publication)
+            key = subscription.subscriber, publication.source, publication.id
+            case = organisation.name, subscription.subscriber, publication.number
+            if debt is None or publication.is_lost or case in self._reported:
+                continue
+            self.findings.checks[debt[0]].append(number)
+            branch = organisation.branch
+            is_served = key in branch.notified or key in branch.overflows
+            if not is_served and not self._is_excused(organisation, publication):
+                self._reported.add(case)
+                self._report(number, organisation, subscription, publication, debt)
+
+    def _is_settled(self, organisation: Organisation) -> bool:
+        """True if it was not restored, stayed and hosts the same classes since the last calm."""
+        calms = self.world.calms
+        unsettled = max(organisation.restored, organisation.returned, organisation.rehosted)
+        return unsettled <= (calms[-1] if calms else 0)
 
     def _judge(self, calm: int, organisation: Organisation, subscription: Subscription) -> None:
         matching = self.world.matching(subscription.meaning)
-        if subscription.looked < len(matching):
+        if subscription.examined < len(matching):
             subscription.open += [
                 each
-                for each in matching[subscription.looked :]
+                for each in matching[subscription.examined :]
                 if each.number > subscription.number or each.t + each.available_s >= subscription.t
             ]
-            subscription.looked = len(matching)
-        group = subscription.group
-        subscriber = (group, True) if group else (subscription.id, False)
+            subscription.examined = len(matching)
+        subscriber = subscription.subscriber
         still_open = []
         for publication in subscription.open:
             if publication.is_lost:
                 continue
             debt = self._debt(organisation, subscription, publication)
             if debt is None:
-                if publication.available_s:  # it may become stable in time
+                if publication.available_s:  # the subscription may become stable in time
                     still_open.append(publication)
                 continue
             rule, _ = debt
@@ -61,7 +110,7 @@ class Obligations:
             if key in organisation.branch.notified:
                 continue
             still_open.append(publication)
-            if self._is_excused(organisation, publication):
+            if key in organisation.branch.overflows or self._is_excused(organisation, publication):
                 self.findings.excused.add(case)
             elif case not in self._reported:
                 self._reported.add(case)
@@ -71,9 +120,9 @@ class Obligations:
     def _debt(
         self, organisation: Organisation, subscription: Subscription, publication: Publication
     ) -> _Debt | None:
-        """Whether the event is owed to the subscription, and why."""
+        """Returns why the event is owed to the subscription; None if it is not."""
         if organisation.name == publication.source:
-            if subscription.joined != publication.joined:
+            if subscription.incarnation != publication.incarnation:
                 return None
             if subscription.number < publication.number:
                 return Rule.LIVENESS, subscription.number
@@ -82,7 +131,7 @@ class Obligations:
             return None
         late = 0
         for stable in self.world.stables.get(
-            (organisation.name, subscription.id, publication.source, publication.joined), ()
+            (organisation.name, subscription.id, publication.source, publication.incarnation), ()
         ):
             if publication.event.data_class not in stable.classes:
                 continue
@@ -94,13 +143,13 @@ class Obligations:
         return (Rule.COMPLETENESS, late) if late else None
 
     def _is_excused(self, consumer: Organisation, publication: Publication) -> bool:
-        """Whether it is declared lost, or nobody can bring it any more."""
+        """True if the event is declared lost, or if no organisation can deliver it any more."""
         if is_declared_lost(self.world, consumer, publication):
             return True
         producer = self.world.organisation(publication.source)
-        return (  # what a restored consumer has forgotten, a producer that left cannot send again
+        return (  # a producer that left cannot send again what a restored consumer has forgotten
             consumer.restored > publication.number
-            and producer.joined != publication.joined
+            and producer.incarnation != publication.incarnation
             and (publication.source, publication.id) not in consumer.branch.taken
         )
 
@@ -113,38 +162,41 @@ class Obligations:
         debt: _Debt,
     ) -> None:
         rule, since = debt
-        journey = [
+        crossings = [
             each
             for each in crossings_of(self.world, organisation, publication)
             if each.event == publication.id
-        ][-1:]
+        ]
         taken = organisation.branch.taken.get((publication.source, publication.id), 0)
         records = [*sorted({publication.number, subscription.number, since}), calm]
 
         def words() -> str:
-            told = self.world.records
-            return " ".join(
-                (
-                    f"Event {publication.id} of {publication.source}, published "
-                    f"{moment(told, publication.number)}, was owed to "
-                    f"{subscription_named(organisation.name, subscription)}: "
-                    f"{self._why(organisation, publication, debt)}.",
-                    f"When all was calm {moment(told, calm)} it had still not been notified.",
-                    self._progress(organisation, publication, journey, taken),
-                )
+            history = self.world.records
+            return (
+                f"Event {publication.id} of {publication.source}, published "
+                f"{moment(history, publication.number)}, was owed to "
+                f"{subscription_named(organisation.name, subscription)}: "
+                f"{self._why(organisation, publication, debt)}. "
+                f"{self._when(calm)} {moment(history, calm)} it had still not been notified. "
+                f"{self._progress(organisation, publication, crossings, taken)}"
             )
 
         self.findings.broken(rule, records, words)
 
+    def _when(self, number: int) -> str:
+        if self.world.records[number - 1]["do"] == "calm":
+            return "When all was calm"
+        return "Though a way over working links led there,"
+
     def _why(self, organisation: Organisation, publication: Publication, debt: _Debt) -> str:
         rule, since = debt
-        told = self.world.records
-        when = moment(told, since)
+        history = self.world.records
+        when = moment(history, since)
         is_local = organisation.name == publication.source
         if rule is Rule.LIVENESS:
             if is_local:
                 return f"the subscription began {when}, before the publication"
-            return f"it was stable at {publication.source} since {time(told, since)}"
+            return f"it was stable at {publication.source} since {time(history, since)}"
         delta = publication.available_s
         available = "for ever" if delta == inf else f"for {seconds(delta)}"
         became = "began" if is_local else f"became stable at {publication.source}"
@@ -154,19 +206,19 @@ class Obligations:
         self,
         organisation: Organisation,
         publication: Publication,
-        journey: list[Crossing],
+        crossings: list[Crossing],
         taken: int,
     ) -> str:
-        """How far it came: where to look for the fault."""
-        told, source, name = self.world.records, publication.source, organisation.name
+        """Returns how far the event came, which shows where to look for the fault."""
+        history, source, name = self.world.records, publication.source, organisation.name
         if name == source:
             return "It needed no transport: producer and subscriber are the same organisation."
-        if not journey:
+        if not crossings:
             return f"{source} never gave it a number in its stream to {name}."
         number = (
-            f"{source} gave it number {journey[0].place} in its stream to {name} "
-            f"{moment(told, journey[0].number)}"
+            f"{source} gave it number {crossings[-1].place} in its stream to {name} "
+            f"{moment(history, crossings[-1].number)}"
         )
         if not taken:
             return f"{number}, but {name} never consumed it."
-        return f"{number} and {name} consumed it {moment(told, taken)}."
+        return f"{number} and {name} consumed it {moment(history, taken)}."

@@ -1,4 +1,4 @@
-"""Organisation: its membership, which no restore changes, and the branch of its peer."""
+"""Organisation: its membership, which a restore does not change, and the state of its peer."""
 
 from __future__ import annotations
 
@@ -13,95 +13,109 @@ from qns.history.records import Record
 
 @dataclass(slots=True)
 class Organisation:
+    """An organisation as the records read so far describe it."""
+
     name: str
     publications: Publications
-    """Those of everybody."""
-    own: list[Publication] = field(default_factory=list)
-    joined: int | None = None
-    """Its incarnation, while it is a member."""
+    """The publications of all organisations."""
+    published: list[Publication] = field(default_factory=list)
+    """The publications of this organisation."""
+    incarnation: int | None = None
+    """Its incarnation while it is a member, else None."""
     is_known: bool = False
-    """Whether it was ever a member."""
-    incarnation: int = 0
-    """The same, and the last one after it left."""
+    """True if it is or was a member."""
+    last_incarnation: int = 0
+    """Its present or last incarnation; 0 if it was never a member."""
     came: int = 0
     """The last record with which it joined, or 0."""
     moved: int = 0
     """The last record with which it joined or left, or 0."""
     hosted: frozenset[str] | None = None
-    """The classes that it hosts, if its peer has told."""
+    """The classes that it hosts, if its peer has recorded them."""
+    returned: int = 0
+    """The last record with which it joined again, or 0."""
+    rehosted: int = 0
+    """The last record with which its hosted classes changed, or 0."""
+    started: int = 0
+    """The last record with which its peer started, or 0."""
     restored: int = 0
-    """The last restore, or 0."""
+    """The record of the last restore, or 0."""
     restored_epoch: int = 0
-    """The epoch that its peer began after the last restore, …"""
-    restored_in: int = 0
-    """… and in which incarnation."""
+    """The epoch that its peer began after the last restore."""
+    restored_incarnation: int = 0
+    """The incarnation in which that epoch began."""
     branch: Branch = field(init=False)
     _steps: list[Step] = field(default_factory=list)
     _newest: int = -1
+    """The index of the newest step of the present branch, or -1."""
 
     def __post_init__(self) -> None:
         self.branch = Branch(self.publications)
 
-    def join(self, number: int, joined: int) -> None:
-        self.joined = self.incarnation = joined
+    def join(self, number: int, incarnation: int) -> None:
+        if self.is_known:
+            self.returned = number
+        self.incarnation = self.last_incarnation = incarnation
         self.came = self.moved = number
         self.is_known = True
 
     def leave(self, number: int) -> None:
-        self.joined, self.moved = None, number
+        self.incarnation, self.moved = None, number
 
     def host(self, number: int, classes: frozenset[str]) -> None:
-        """Its events of other classes are not available to late subscribers any more."""
-        self.hosted = classes
-        for publication in self.own:
+        """Withdraws its events of other classes: late subscribers do not get them any more."""
+        self.hosted, self.rehosted = classes, number
+        for publication in self.published:
             if publication.event.data_class not in classes:
                 publication.withdrawn = min(publication.withdrawn, number)
 
-    def start_anew(self, epoch: int) -> None:
-        self.restored_epoch, self.restored_in = epoch, self.incarnation
+    def start_restored(self, epoch: int) -> None:
+        """Notes the epoch that its peer began as restored."""
+        self.restored_epoch, self.restored_incarnation = epoch, self.last_incarnation
 
-    def is_forgotten(self, joined: int, epoch: int) -> bool:
-        """Whether its peer, restored since, knows nothing of what it said in this epoch."""
-        return epoch < self.restored_epoch and joined <= self.restored_in
+    def has_forgotten(self, incarnation: int, epoch: int) -> bool:
+        """True if its peer, restored since, may not remember what it sent in this epoch."""
+        return epoch < self.restored_epoch and incarnation <= self.restored_incarnation
 
     def act(self, number: int, record: Record, meaning: Meaning | None = None) -> None:
-        """What its peer has committed."""
+        """Adds a record that its peer has committed to the branch."""
         if record["do"] == "sub" and record["sub"] in self.branch.subscriptions:
             first = self.branch.subscriptions[record["sub"]].number
             raise DuplicateId(
                 f"{self.name} has a subscription {shorten(record['sub'])} since record {first}",
                 remedy="an id is never used again",
             )
-        step = Step(number, record, self.joined, self._newest, meaning)
+        step = Step(number, record, self.incarnation, self._newest, meaning)
         self._newest = len(self._steps)
         self._steps.append(step)
         self.branch.apply(step)
 
     def restore(self, number: int, record: Record) -> None:
-        """Back to the state after the last record up to `since`, on whichever branch that was."""
+        """Puts the peer back to its state after its last record up to the time `since`, also if
+        that record is on a branch that an earlier restore has left."""
         since, kept = record["since"], len(self._steps) - 1
         while kept >= 0 and self._steps[kept].record["t"] > since:
             kept -= 1
         self._newest = kept
         self.restored, self.hosted = number, None
         self.branch = Branch(self.publications)
-        for index in self._way():
+        for index in self._path():
             self.branch.apply(self._steps[index])
         self.act(number, record)
-        for publication in self.own:
+        for publication in self.published:
             publication.is_lost |= publication.t > since
 
     def void(self) -> set[int]:
-        """The records that restores have undone."""
+        """Returns the records that restores have undone."""
         if not self.restored:
             return set()
         undone = {step.number for step in self._steps if step.record["do"] != "restore"}
-        return undone - {self._steps[index].number for index in self._way()}
+        return undone - {self._steps[index].number for index in self._path()}
 
-    def _way(self) -> list[int]:
-        """The steps that led to the present state, oldest first."""
-        way, index = [], self._newest
+    def _path(self) -> list[int]:
+        """Returns the indexes of the steps that led to the present state, oldest first."""
+        path, index = [], self._newest
         while index >= 0:
-            way.append(index)
+            path.append(index)
             index = self._steps[index].before
-        return way[::-1]
+        return path[::-1]

@@ -1,4 +1,4 @@
-"""Publication: one `pub` record, and which subscriptions it matches."""
+"""Publication: an event with the record of its publication, and which subscriptions it matches."""
 
 from __future__ import annotations
 
@@ -10,43 +10,54 @@ from typing import Any
 from qns.errors import DocumentError, show
 from qns.history.meaning import Meaning, PlainEvent
 
+_ROUNDING_S = 1e-6
+
 
 @dataclass(slots=True, eq=False)
 class Publication:
+    """One `pub` record."""
+
     number: int
-    """Of its record: its place in publication order, too."""
+    """The number of its record, which is also its place in publication order."""
     t: float
     source: str
     id: str
-    joined: int
+    incarnation: int
+    """The producer's incarnation."""
     event: PlainEvent
     available_s: float
-    """Δ of semantics §8."""
+    """The availability Δ of semantics §8."""
     is_owed: bool
-    """False: published by an organisation that was no member then."""
+    """False if the producer was not a member when it published."""
     is_lost: bool = False
-    """True: a restore of its producer has undone it."""
+    """True if a restore of its producer has undone it."""
     withdrawn: float = inf
-    """The record with which its producer ceased to host its class: late subscribers end there."""
-    _answers: dict[Meaning, bool] = field(default_factory=dict)
+    """The record with which its producer ceased to host the event's class. Later subscribers do
+    not get the event."""
+    _matches: dict[Meaning, bool] = field(default_factory=dict)
 
     def is_available(self, number: int, t: float) -> bool:
-        """Whether a subscriber who comes with this record, after it, is in time (semantics §8)."""
-        return bool(self.available_s and t <= self.t + self.available_s and number < self.withdrawn)
+        """True if a subscriber gets the event that begins later, with this record at time `t`.
+
+        At the very end of its availability both answers are right: clocks are rounded.
+        """
+        ends = self.t + self.available_s - _ROUNDING_S
+        return bool(self.available_s and t <= ends and number < self.withdrawn)
 
     def matches(self, meaning: Meaning) -> bool:
-        answer = self._answers.get(meaning)
-        if answer is None:
-            answer = self._answers[meaning] = meaning.matches(self.event)
-        return answer
+        """Returns `meaning.matches` of its event, evaluated once."""
+        found = self._matches.get(meaning)
+        if found is None:
+            found = self._matches[meaning] = meaning.matches(self.event)
+        return found
 
 
 Publications = Mapping[tuple[str, str], Sequence[Publication]]
-"""(source, id) -> its publications: more than one if a restore undid the first."""
+"""Source, id -> its publications. There are several if a restore undid earlier ones."""
 
 
 def availability_s(event: Mapping[str, Any]) -> float:
-    """Δ as an event's JSON tells it: seconds, "INF", or left out for 0."""
+    """Returns the availability Δ of an event in JSON: seconds, "INF" for ever, 0 if left out."""
     available = event.get("available", 0)
     if available == "INF":
         return inf

@@ -1,7 +1,7 @@
-"""Records: what happened in a federation, one JSON object per line, in the order of the commits.
+"""Records: the format of a history, one JSON object per line, in the order of the commits.
 
-Each has `t` (seconds) and `do`; all but `schema`, `calm` and `lull` have `org`, whose peer or
-operator did it. `FIELDS` is the format; docs/history.md tells what each record means.
+Each record has `t` (seconds) and `do`. All but `schema`, `calm`, `lull` and `ways` have `org`, the
+organisation whose peer or operator acted. `FIELDS` is the format; docs/history.md explains it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ FIELDS: Final[Mapping[str, Mapping[str, type]]] = MappingProxyType(
         "pub": {"org": str, "event": dict, "joined": int, "epoch": int, "sequence": int},
         "ntfy": {"org": str, **_DELIVERY},
         "lapse": {"org": str, **_DELIVERY},
+        "overflow": {"org": str, **_DELIVERY, "number": int},
+        "ack": {"org": str, "sub": str, "upto": int, "count": int},
         "cross": {
             "org": str,
             "to": str,
@@ -52,21 +54,24 @@ FIELDS: Final[Mapping[str, Mapping[str, type]]] = MappingProxyType(
         "skip": {"org": str, **_STREAM, "first": int, "last": int, "why": str},
         "rewind": {"org": str, **_STREAM, "first": int},
         "drop": {"org": str, "to": str, "joined": int, "number": int, "event": str},
+        "discard": {"org": str, "to": str, "joined": int, "source": str, "event": str},
         "early": {"org": str, "source": str, "number": int, "event": str},
         "promise": {"org": str, "to": str, "joined": int, "source": str, "event": str},
+        "relay": {"org": str, "to": str, "joined": int, "source": str, "event": str},
         "host": {"org": str, "classes": list},
         "start": {"org": str, "epoch": int, "restored": bool},
         "restore": {"org": str, "since": float},
         "calm": {},
         "lull": {"absent": list},
+        "ways": {"ways": list},
     }
 )
 """`do` -> the fields that a record of this kind has besides `t` and `do`, and their types."""
 
 _REQUIRED = {do: {"do": str, "t": float, **fields} for do, fields in FIELDS.items()}
 _QUICK = {do: (itemgetter(*due), (*due.values(),)) for do, due in _REQUIRED.items()}
-_LISTS = {"stable": "classes", "host": "classes", "lull": "absent"}
-_PARTICULAR = {"restore", "skip", *_LISTS}
+_LISTS = {"stable": "classes", "host": "classes", "lull": "absent", "ways": "ways"}
+_CONSTRAINED = {"restore", "skip", *_LISTS}
 _TYPES = {
     str: ("a string", 'in quotes, as in "INPS"'),
     int: ("a whole number", "as in 3"),
@@ -78,7 +83,7 @@ _TYPES = {
 
 
 def checked(record: Record) -> Record:
-    """The record, if it has what its kind needs; DocumentError or NameNotKnown otherwise."""
+    """Returns the record if it is valid; raises DocumentError or NameNotKnown otherwise."""
     do = record.get("do")
     if type(do) is not str or do not in _QUICK:
         raise _unknown(do)
@@ -88,21 +93,24 @@ def checked(record: Record) -> Record:
     except KeyError:
         is_right = False
     if not is_right:
-        _look_closer(do, record)
+        _check_types(do, record)
     if not isfinite(record["t"]):
         raise DocumentError(f"'t' of {do} is {record['t']}", remedy="give seconds, as in 12.5")
-    if do in _PARTICULAR:
-        _check_particulars(do, record)
+    if do in _CONSTRAINED:
+        _check_values(do, record)
     return record
 
 
 def new_record(do: str, t: float, org: str = "", /, **fields: Any) -> Record:
-    """`new_record("usub", 12.5, "INPS", sub="U3", why="expired")`"""
+    """Returns a valid record, as in `new_record("usub", 12.5, "INPS", sub="U3", why="expired")`."""
     return checked({"t": t, "do": do, **({"org": org} if org else {}), **fields})
 
 
 def read_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
-    """The records on these lines; empty lines are passed over. QnsError with the line."""
+    """Yields the records of these lines and ignores empty ones.
+
+    Raises a QnsError with the line's number if a line is not a valid record.
+    """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -113,6 +121,7 @@ def read_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
 
 
 def read_record(line: str | bytes) -> Record:
+    """Reads one line; raises DocumentError or NameNotKnown if it is not a valid record."""
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
@@ -120,13 +129,13 @@ def read_record(line: str | bytes) -> Record:
         raise DocumentError(f"not JSON: {reason}", remedy="one record on one line") from None
     if type(record) is not dict:
         raise DocumentError(
-            f"{show(record)} is no record", remedy='a record is an object with "t" and "do"'
+            f"{show(record)} is not a record", remedy='a record is an object with "t" and "do"'
         )
     return checked(record)
 
 
 def write_record(record: Record) -> str:
-    """One line."""
+    """Returns the record as one line, with its line end."""
     return json.dumps(dict(record), ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -137,7 +146,7 @@ class Recorder:
         self._sink = sink
 
     def append(self, *batch: Record) -> None:
-        """One batch, all of it or nothing if a record is wrong; a file is flushed after it."""
+        """Appends all records of a batch, or none if one is invalid; then flushes a file."""
         for record in batch:
             checked(record)
         if isinstance(self._sink, list):
@@ -154,15 +163,16 @@ def _unknown(do: object) -> DocumentError | NameNotKnown:
     return DocumentError(f"'do' {what}", remedy=f"one of {', '.join(FIELDS)}")
 
 
-def _look_closer(do: str, record: Record) -> None:
-    """Which field is wrong; whole seconds are not."""
+def _check_types(do: str, record: Record) -> None:
+    """Raises DocumentError for the first field of a wrong type; accepts int for float."""
     for name, kind in _REQUIRED[do].items():
         value = record.get(name)
         if type(value) is not kind and not (kind is float and type(value) is int):
             raise _wrong(do, name, kind, record)
 
 
-def _check_particulars(do: str, record: Record) -> None:
+def _check_values(do: str, record: Record) -> None:
+    """Raises DocumentError if a field of the right type has an impossible value."""
     if do == "restore" and not isfinite(record["since"]):
         raise _wrong(do, "since", float, record)
     if do in _LISTS and not all(type(each) is str for each in record[_LISTS[do]]):
@@ -183,4 +193,4 @@ def _wrong(do: object, name: str, kind: type, record: Record) -> DocumentError:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

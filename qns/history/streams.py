@@ -1,4 +1,4 @@
-"""Streams: No gap in what a consumer takes, and each event crosses once (semantics §9, §7)."""
+"""Streams: judges No gap at the consumer, and that each event crosses once (semantics §9, §7)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from qns.history.world import Crossing, Link, World
 
 @dataclass(slots=True)
 class Streams:
+    """The rules about the numbered streams between organisations."""
+
     world: World
     findings: Findings
     _crossed: dict[tuple[Link, str], int] = field(default_factory=dict)
-    """Link, event -> the last record with which it crossed."""
+    """Link, event -> the last record with which the event crossed."""
 
     def judge_consumed(self, number: int, record: Record) -> None:
-        """A `take` or a `skip`: its number is the one that is due."""
+        """Judges a `take` or a `skip`: its first number must be the next one of the stream."""
         self.findings.checks[Rule.NO_GAP].append(number)
         consumer = self.world.organisation(record["org"])
         due = consumer.branch.due.get((record["own"], record["source"], record["joined"]), 1)
@@ -27,7 +29,7 @@ class Streams:
             self.findings.broken(Rule.NO_GAP, [number], lambda: _gap(self.world, number, due))
 
     def judge_crossing(self, number: int, record: Record) -> None:
-        """At most one number for an event in one stream, unless an end of it was restored."""
+        """Judges a `cross`: an event has one number in a stream, unless an end was restored."""
         self.findings.checks[Rule.MINIMALITY].append(number)
         producer = self.world.organisation(record["org"])
         consumer = self.world.organisation(record["to"])
@@ -44,12 +46,12 @@ class Streams:
         )
 
     def drop(self, record: Record) -> None:
-        """What an operator's limit dropped may be sent again, to a late subscriber."""
+        """Allows a dropped event to cross again, for a late subscriber."""
         self._crossed.pop((self._link(record), record["event"]), None)
 
     def _link(self, record: Record) -> Link:
-        joined = self.world.incarnation(record["org"], record["event"])
-        return record["org"], joined, record["to"], record["joined"]
+        producer_incarnation = self.world.incarnation(record["org"], record["event"])
+        return record["org"], producer_incarnation, record["to"], record["joined"]
 
 
 def _gap(world: World, number: int, due: int) -> str:
@@ -65,7 +67,7 @@ def _gap(world: World, number: int, due: int) -> str:
     return (
         f"{record['org']} consumed {what} of the stream of {record['source']} (incarnation "
         f"{record['joined']}) {moment(world.records, number)}, when number {due} was due: {wrong}. "
-        f"A stream is consumed 1, 2, 3, … without hole or repetition."
+        "A stream must be consumed 1, 2, 3, … without gaps or repetitions."
     )
 
 
@@ -75,6 +77,6 @@ def _twice(world: World, before: int, number: int) -> str:
         f"{record['org']} gave event {record['event']} number {record['number']} in its stream to "
         f"{record['to']} {moment(world.records, number)}, but had given it number "
         f"{first['number']} already, {moment(world.records, before)}, and neither of the two was "
-        "restored in between. Each organisation gets an event once, however many of its users "
+        "restored in between. An organisation must get each event once, however many of its users "
         "want it."
     )

@@ -1,4 +1,4 @@
-"""Verdict: what a judge found in a history: checks made, rules broken, things counted apart."""
+"""Verdict: the result of judging a history: checks, violations and counts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MOST_PER_RULE: Final = 20
 
 
 class Rule(StrEnum):
-    """The guarantees of semantics §9; Economy is the "all and only" of §6, Custody the last line
-    of §9: what a forwarder holds arrives, also when its publisher is gone."""
+    """The guarantees of semantics §9. Economy is the "all and only" of §6. Custody is the last line
+    of §9: events in a forwarder's custody arrive, even if their publisher is gone."""
 
     LEGALITY = "Legality"
     VALIDITY = "Validity"
@@ -36,51 +36,70 @@ class Numbered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
+    """One place in a history where a rule is broken."""
+
     rule: Rule
     records: tuple[Numbered, ...]
-    """The last one is where the rule was found broken."""
+    """The records concerned; the rule is broken at the last one."""
     text: str
 
     def explain(self) -> str:
-        """One paragraph: who, which event, which subscription, when, what should have happened."""
+        """Returns one paragraph that names the organisation, event, subscription and time, and
+        says what should have happened."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
+    """What a history contains, and what is neither kept nor broken."""
+
     records: int = 0
     events: int = 0
     subscriptions: int = 0
     notifications: int = 0
     void: int = 0
-    """Records that a restore has undone; the counts above leave them out."""
+    """Records that a restore has undone. The counts above leave them out."""
     lost: int = 0
-    """Events whose publication a restore has undone: nobody is owed them."""
+    """Events whose publication, or the record of it, a restore has undone. They are not owed."""
     skipped: int = 0
     """Numbers that producers declared as skipped."""
     dropped: int = 0
-    """Owed events that an operator's limit dropped, as declared."""
+    """Owed events that producers declared as dropped because of an operator's limit."""
+    discarded: int = 0
+    """Dead letters that operators dropped."""
+    overflowed: int = 0
+    """Deliveries that peers declared as dropped from users' queues because of an operator's limit.
+    A delivery that waited for the end of a pause was never notified."""
+    relayed: int = 0
+    """Notifications that a peer took for another receiver, whom their sender did not reach."""
     excused: int = 0
-    """Notifications that are owed no longer: declared lost, or forgotten where nobody can help."""
+    """Owed notifications that are excused: the event was declared lost, or the consumer was
+    restored and the producer has left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """The result of judging a history."""
+
     violations: list[Violation]
-    """In the order of the rules, then of the history; of each rule at most so many."""
+    """At most `most_per_rule` of each rule, in the order of the rules, then of the history."""
     checks: dict[Rule, int]
+    """Rule -> how often it was checked."""
     broken: dict[Rule, int]
-    """All of them, also those that are not reported one by one."""
+    """Rule -> the number of all its violations."""
     counts: Counts
     was_calm: bool
-    """Whether there was a calm moment, at which alone Liveness and Completeness are judged."""
+    """True if the history has a `calm`. Liveness and Completeness are judged only there."""
 
     @property
     def holds(self) -> bool:
+        """True if no rule is broken."""
         return not any(self.broken.values())
 
 
 class _Found(NamedTuple):
+    """A violation whose text is not written yet."""
+
     rule: Rule
     numbers: tuple[int, ...]
     words: Callable[[], str]
@@ -88,16 +107,17 @@ class _Found(NamedTuple):
 
 @dataclass(slots=True)
 class Findings:
-    """What the rules note down while the history is read."""
+    """Collects what the rules find while the history is read."""
 
     found: list[_Found] = field(default_factory=list)
     excused: set[tuple[object, ...]] = field(default_factory=set)
-    """Who is not owed which publication any more, though nobody was notified of it."""
+    """Organisation, subscriber, publication: debts that were excused."""
     checks: dict[Rule, list[int]] = field(default_factory=lambda: {rule: [] for rule in Rule})
-    """Rule -> the records at which it was asked."""
+    """Rule -> the records at which it was checked."""
 
     def broken(self, rule: Rule, numbers: Iterable[int], words: Callable[[], str]) -> None:
-        """A rule is broken by the last of these records; `words` is asked at most once."""
+        """Adds a violation at the last of these records. `words`, which writes its text, is called
+        at most once."""
         self.found.append(_Found(rule, tuple(numbers), words))
 
     def verdict(
@@ -108,7 +128,7 @@ class Findings:
         was_calm: bool,
         most_per_rule: int,
     ) -> Verdict:
-        """What is left when records that a restore has undone are not held against anyone."""
+        """Returns the verdict without the checks and violations at `void` records."""
         kept: dict[Rule, list[_Found]] = {rule: [] for rule in Rule}
         for found in self.found:
             if found.numbers[-1] not in void:

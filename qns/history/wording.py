@@ -1,4 +1,4 @@
-"""Wording: how records, moments and subscriptions are named in an explanation."""
+"""Wording: writes records, times and subscriptions for explanations of violations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def seconds(t: float) -> str:
 
 
 def time(records: Sequence[Record], number: int) -> str:
-    """`12.5 s (record 17)`"""
+    """Returns a record's time and number, as in `12.5 s (record 17)`."""
     return f"{seconds(records[number - 1]['t'])} (record {number})"
 
 
@@ -26,7 +26,7 @@ def moment(records: Sequence[Record], number: int) -> str:
 
 
 def subscription_named(organisation: str, subscription: Subscription) -> str:
-    """`subscription U3 of INPS, 'Enterprise/Holder', in the delivery group night`"""
+    """Returns, for example, `subscription U3 of INPS, 'Report', in the delivery group night`."""
     group = f", in the delivery group {subscription.group}" if subscription.group else ""
     text = shorten(subscription.text, _LONG_TEXT)
     return f"subscription {subscription.id} of {organisation}, {text}{group}"

@@ -1,4 +1,4 @@
-"""World: everything that the records read so far have made true."""
+"""World: the state of a federation that follows from the records read so far."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from qns.history.records import Record
 
 @dataclass(slots=True, eq=False)
 class Stable:
-    """A producer's view covers a subscription, for events of some classes, backlog included."""
+    """A `stable` record: a producer's view covers a subscription, for events of some classes."""
 
     number: int
     t: float
-    epoch: int
-    """The producer's, as far as the consumer knew."""
     classes: frozenset[str]
     until_number: float = inf
-    """It counts for what is published before this record, …"""
+    """It is valid for events published before this record, …"""
     until_t: float = inf
     """… and up to this time."""
 
     def end(self, number: int) -> None:
+        """Ends its validity with a record."""
         self.until_number = min(self.until_number, number)
 
 
 class Crossing(NamedTuple):
+    """A `cross` record: an event got a number in a stream."""
+
     number: int
-    """Of its record."""
+    """The number of the record."""
     epoch: int
     place: int
     """The number in the stream."""
@@ -51,6 +52,8 @@ View = tuple[str, str, str, int]
 
 @dataclass(slots=True)
 class World:
+    """Organisations, publications, views and streams."""
+
     schema: Schema
     records: list[Record]
     publications: defaultdict[tuple[str, str], list[Publication]] = field(
@@ -60,10 +63,14 @@ class World:
     stables: defaultdict[View, list[Stable]] = field(default_factory=lambda: defaultdict(list))
     crossings: defaultdict[Link, list[Crossing]] = field(default_factory=lambda: defaultdict(list))
     calms: list[int] = field(default_factory=list)
+    """The numbers of the `calm` records."""
     _owed: list[Publication] = field(default_factory=list)
+    """The publications that can be owed to subscribers."""
     _matching: dict[Meaning, tuple[list[Publication], int]] = field(default_factory=dict)
+    """Meaning -> the matching ones of `_owed`, and how many of `_owed` have been compared."""
 
     def organisation(self, name: str) -> Organisation:
+        """Returns the organisation, which is created when its name is first used."""
         found = self.organisations.get(name)
         if found is None:
             found = self.organisations[name] = Organisation(name, self.publications)
@@ -71,7 +78,7 @@ class World:
 
     def publish(self, publication: Publication) -> None:
         self.publications[publication.source, publication.id].append(publication)
-        self.organisation(publication.source).own.append(publication)
+        self.organisation(publication.source).published.append(publication)
         if publication.is_owed:
             self._owed.append(publication)
 
@@ -79,47 +86,51 @@ class World:
         return self.publications.get((source, id), ())
 
     def incarnation(self, source: str, id: str) -> int:
-        """Of the producer when it published the event."""
+        """Returns the producer's incarnation when it published the event."""
         published = self.published(source, id)
-        return published[-1].joined if published else self.organisation(source).incarnation
+        return (
+            published[-1].incarnation if published else self.organisation(source).last_incarnation
+        )
 
     def matching(self, meaning: Meaning) -> list[Publication]:
-        """The events that a subscription of this meaning matches, in publication order."""
-        found, looked = self._matching.get(meaning) or ([], 0)
-        if looked < len(self._owed):
-            found += [each for each in self._owed[looked:] if meaning.matches(each.event)]
+        """Returns the events that a subscription of this meaning matches, in publication order."""
+        found, compared = self._matching.get(meaning) or ([], 0)
+        if compared < len(self._owed):
+            found += [each for each in self._owed[compared:] if meaning.matches(each.event)]
             self._matching[meaning] = found, len(self._owed)
         return found
 
     def restore(self, number: int, record: Record) -> None:
-        """Obligations that rested on what the organisation knew rest on it no longer."""
+        """Restores the organisation and ends the views that it has sent since its backup.
+
+        At others, a view is ended that a late member has sent since: until the organisation has
+        fetched the newer document, it does not know that member.
+        """
         name, since = record["org"], record["since"]
         self.organisation(name).restore(number, record)
         for (consumer, _, producer, _), stables in self.stables.items():
+            if producer == name and self._is_late_member(consumer):
+                for stable in stables:
+                    if stable.t > since:
+                        stable.end(number)
             if consumer == name:
                 stables[:] = [each for each in stables if each.t <= since]
                 for stable in stables:
                     stable.until_t = min(stable.until_t, since)
-            if producer == name:
-                for stable in stables:
-                    stable.end(number)
 
-    def start_anew(self, number: int, name: str, epoch: int) -> None:
-        """A restored producer: who believes to be stable in an epoch before this one is not."""
-        self.organisation(name).start_anew(epoch)
-        for stables in self._stables_at(name):
-            for stable in stables:
-                if stable.epoch < epoch:
-                    stable.end(number)
+    def _is_late_member(self, name: str) -> bool:
+        """True if the organisation joined after the beginning of the history."""
+        came = self.organisation(name).came
+        return came > 0 and self.records[came - 1]["t"] > self.records[0]["t"]
 
     def host(self, number: int, record: Record) -> None:
-        """A producer hosts other classes: views may lack those that went, or have come back."""
+        """Ends the views of a producer for classes that it has ceased or begun to host."""
         producer, hosted = self.organisation(record["org"]), frozenset(record["classes"])
-        come = frozenset() if producer.hosted is None else hosted - producer.hosted
+        begun = frozenset() if producer.hosted is None else hosted - producer.hosted
         producer.host(number, hosted)
         for stables in self._stables_at(producer.name):
             for stable in list(stables):
-                lasting = (stable.classes & hosted) - come
+                lasting = (stable.classes & hosted) - begun
                 if lasting != stable.classes:
                     if lasting:
                         stables.append(replace(stable, classes=lasting))
@@ -130,6 +141,6 @@ class World:
         return [each for (_, _, producer, _), each in self.stables.items() if producer == name]
 
     def last_calm_before(self, number: int) -> int:
-        """The record of the last calm moment before this one, or 0."""
+        """Returns the number of the last `calm` before this record, or 0."""
         place = bisect_left(self.calms, number)
         return self.calms[place - 1] if place else 0

@@ -1,8 +1,8 @@
-"""Local Dispatcher: brings matched events to the users, each once (thesis 5.4.4, semantics §9).
+"""Local Dispatcher: delivers matched events to the users, each once (thesis 5.4.4, semantics §9).
 
-A delivery is a numbered row in the subscription's queue; its commit is the notification. Events for
-a paused subscription, or for one that still waits for its producer's backlog, are queued apart and
-become deliveries later. Of a delivery group each event goes to one member.
+A delivery is a numbered row in the queue of a subscription; its commit is the notification. Events
+for a subscription that is paused, or pending at the producer, wait in a queue of their own and
+become deliveries later. In a delivery group each event goes to one member.
 """
 
 from __future__ import annotations
@@ -11,196 +11,227 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import chain, takewhile
 from math import inf
 
-from qns.event_log import EventKey, EventLog, KnownEvent
-from qns.iil.subscriptions import LocalSubscription, LocalSubscriptionTable
-from qns.tables import DELIVERIES, QUEUED, SERVED, DeliveryRow, QueuedRow, ServedRow
-from qns.turn import Turn
+from qns.iil.dropped_numbers import DroppedNumbers
+from qns.iil.local_subscription_table import LocalSubscription, LocalSubscriptionTable
+from qns.peer.event_log import EventKey, EventLog, LoggedEvent
+from qns.peer.outcomes import Incident, IncidentKind
+from qns.peer.ports import Store
+from qns.peer.tables import DELIVERIES, QUEUED, SERVED, DeliveryRow, QueuedRow, ServedRow
+from qns.peer.turn import Turn
 
-IsWaiting = Callable[[str, str], bool]
-"""Whether a subscription still waits for a producer."""
+IsPending = Callable[[str, str], bool]
+"""True if the subscription is pending at the producer."""
 
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """What one subscription has: deliveries to be read, and events that wait."""
+    """The queue of one subscription: deliveries that can be read, and events that wait."""
 
     ready: OrderedDict[int, DeliveryRow] = field(default_factory=OrderedDict)
-    """By number. Deliveries go at its beginning, where a dict would look at all that ever went."""
-    waiting: dict[int, QueuedRow] = field(default_factory=dict)
+    """By number. Ordered, because a dict is slow to find its first key after many deletions."""
+    waiting: OrderedDict[int, QueuedRow] = field(default_factory=OrderedDict)
 
 
 @dataclass(slots=True, eq=False)
 class LocalDispatcher:
     table: LocalSubscriptionTable
     log: EventLog
-    is_waiting: IsWaiting
+    is_pending: IsPending
     lease_s: float
-    longest_queue: int
+    longest_queue: float
+    """The operator's limit: deliveries and waiting events of one subscription."""
+    dropped: DroppedNumbers = field(default_factory=DroppedNumbers)
     _queues: dict[str, _Queue] = field(default_factory=dict)
     _served: dict[EventKey, set[str]] = field(default_factory=dict)
-    """Available event -> the delivery groups that have had it."""
-    _turns: dict[str, int] = field(default_factory=dict)
-    """Whose turn it is in each delivery group."""
+    """Available event -> the delivery groups that have received it."""
+    _last_member: dict[str, int] = field(default_factory=dict)
+    """Delivery group -> the member (`created`) that received the last event: round robin."""
     _order: int = 0
     _leases: list[tuple[float, str, int]] = field(default_factory=list)
 
     # --- offering ---------------------------------------------------------------------------------
 
-    def offer(self, turn: Turn, known: KnownEvent, matched: Iterable[str]) -> None:
-        """An event that has come, for all the subscriptions that it matches."""
+    def offer(self, turn: Turn, logged: LoggedEvent, matched: Iterable[str]) -> None:
+        """Delivers an event to the subscriptions that it matches, or queues it for them."""
         groups: dict[str, list[LocalSubscription]] = {}
         for id in matched:
             subscription = self.table[id]
             if subscription.group:
                 groups.setdefault(subscription.group, []).append(subscription)
             else:
-                self._offer_one(turn, known, subscription)
+                self._offer_one(turn, logged, subscription)
         for group, members in groups.items():
-            self._offer_group(turn, known, group, members)
+            self._offer_group(turn, logged, group, members)
 
     def catch_up(
-        self, turn: Turn, subscription: LocalSubscription, source: str, late: Iterable[KnownEvent]
+        self, turn: Turn, subscription: LocalSubscription, source: str, late: Iterable[LoggedEvent]
     ) -> None:
-        """It is stable at a producer now: what was held, and what it came late for, in order."""
+        """Delivers held and late events, in order, to a subscription that became stable."""
         queue = self._queue(subscription.id)
         held = [row for row in queue.waiting.values() if row.held and row.source == source]
-        events = {known.key: known for known in late}
+        events = {logged.key: logged for logged in late}
         for row in held:
-            known = self.log[row.source, row.event]
-            events[known.key] = known
+            logged = self.log[row.source, row.event]
+            events[logged.key] = logged
             self._unqueue(turn, row)
-        for known in sorted(events.values(), key=lambda each: each.position):
+        for logged in sorted(events.values(), key=lambda each: each.position):
             if subscription.group:
-                self._offer_group(turn, known, subscription.group, [subscription])
+                self._offer_group(turn, logged, subscription.group, [subscription])
             else:
-                self._offer_one(turn, known, subscription)
+                self._offer_one(turn, logged, subscription)
         if subscription.group and not subscription.is_paused:
             self._take_over(turn, subscription)
 
-    def _offer_one(self, turn: Turn, known: KnownEvent, to: LocalSubscription) -> None:
-        if self.is_waiting(to.id, known.event.source):
-            self._enqueue(turn, known, to, held=True)
+    def _offer_one(self, turn: Turn, logged: LoggedEvent, to: LocalSubscription) -> None:
+        if self.is_pending(to.id, logged.event.source):
+            self._enqueue(turn, logged, to, held=True)
         elif to.is_paused:
-            self._enqueue(turn, known, to, held=False)
+            self._enqueue(turn, logged, to, held=False)
         else:
-            self._deliver(turn, known, to, inf)
+            self._deliver(turn, logged, to, inf)
 
     def _offer_group(
-        self, turn: Turn, known: KnownEvent, group: str, members: list[LocalSubscription]
+        self, turn: Turn, logged: LoggedEvent, group: str, members: list[LocalSubscription]
     ) -> None:
-        if group in self._served.get(known.key, ()):
+        if group in self._served.get(logged.key, ()):
             return
-        source = known.event.source
-        stable = [each for each in members if not self.is_waiting(each.id, source)]
+        source = logged.event.source
+        stable = [each for each in members if not self.is_pending(each.id, source)]
         ready = [each for each in stable if not each.is_paused]
-        queued = self._queued_in(group, known.key)
+        queued = self._queued_in(group, logged.key)
         if ready:
             for row in queued:
                 self._unqueue(turn, row)
-            self._hand_out(turn, known, group, ready)
+            self._hand_out(turn, logged, group, ready)
         elif not queued:
             to = (stable or members)[0]
-            self._enqueue(turn, known, to, held=not stable)
+            self._enqueue(turn, logged, to, held=not stable)
 
     def _hand_out(
-        self, turn: Turn, known: KnownEvent, group: str, members: list[LocalSubscription]
+        self, turn: Turn, logged: LoggedEvent, group: str, members: list[LocalSubscription]
     ) -> None:
-        last = self._turns.get(group, 0)
+        if self.longest_queue < inf:  # a member whose queue is full would drop another event
+            members = [each for each in members if self.depth(each.id) < self.longest_queue] or (
+                members
+            )
+        last = self._last_member.get(group, 0)
         to = next((each for each in members if each.created > last), members[0])
-        self._turns[group] = to.created
-        self._deliver(turn, known, to, turn.now + self.lease_s)
-        self._served.setdefault(known.key, set()).add(group)
-        turn.put(SERVED, ServedRow(group, *known.key))
+        self._last_member[group] = to.created
+        self._deliver(turn, logged, to, turn.now + self.lease_s)
+        self._served.setdefault(logged.key, set()).add(group)
+        turn.put(SERVED, ServedRow(group, *logged.key))
 
-    # --- the life of a subscription ---------------------------------------------------------------
+    # --- pausing and ending -----------------------------------------------------------------------
 
     def resume(self, turn: Turn, subscription: LocalSubscription) -> None:
-        """Delivers what gathered in the pause; of a group, what gathered at any paused member."""
+        """Delivers what collected in the pause; in a group, what collected at any paused member."""
         if subscription.group:
             self._take_over(turn, subscription)
             return
         for row in list(self._queue(subscription.id).waiting.values()):
-            if not row.held:
-                self._unqueue(turn, row)
+            if not row.held and self._unqueue(turn, row):
                 self._deliver(turn, self.log[row.source, row.event], subscription, inf)
 
     def _take_over(self, turn: Turn, subscription: LocalSubscription) -> None:
-        """A member that may be served gets what waits at members of its group that may not."""
+        """Gives an active member the events that wait at the other members of its group."""
         rows = [
             row
             for member in self.table.members(subscription.group)
             for row in self._queue(member.id).waiting.values()
-            if not self.is_waiting(subscription.id, row.source)
+            if not self.is_pending(subscription.id, row.source)
         ]
         for row in sorted(rows, key=lambda row: row.order):
-            known = self.log[row.source, row.event]
-            if subscription.subscription.matches(known.event):
-                self._unqueue(turn, row)
-                self._hand_out(turn, known, subscription.group, [subscription])
+            logged = self.log[row.source, row.event]
+            matches = subscription.subscription.matches(logged.event)
+            if matches and self._unqueue(turn, row):
+                self._hand_out(turn, logged, subscription.group, [subscription])
 
-    def waste(self, subscription: LocalSubscription) -> int:
-        """How many events would be dropped with it, because nobody else may have them."""
+    def count_dropped(self, subscription: LocalSubscription) -> int:
+        """Returns how many events no other member could receive if the subscription ended."""
         queue = self._queue(subscription.id)
         rows: list[DeliveryRow | QueuedRow] = [*queue.ready.values(), *queue.waiting.values()]
+        if not subscription.group:
+            return len(rows)
         return sum(not self._others(subscription, self.log[row.source, row.event]) for row in rows)
 
     def end(self, turn: Turn, subscription: LocalSubscription) -> None:
-        """Its queue goes; of a group, what it has not acknowledged passes to others."""
+        """Removes its queue; in a group, unacknowledged events pass to other members."""
         queue = self._queues.pop(subscription.id, _Queue())
         for ready in queue.ready.values():
             turn.delete(DELIVERIES, subscription.id, ready.number)
         for waiting in queue.waiting.values():
             turn.delete(QUEUED, subscription.id, waiting.order)
+        self.dropped.remove(turn, subscription.id)
         rows: list[DeliveryRow | QueuedRow] = [*queue.ready.values(), *queue.waiting.values()]
         for row in rows:
-            known = self.log[row.source, row.event]
-            if subscription.group and isinstance(row, DeliveryRow):
-                self._lapse(turn, subscription, known)
-            others = self._others(subscription, known)
-            if others:
-                self._offer_group(turn, known, subscription.group, others)
-            self.log.release(known.key)
+            if subscription.group:
+                self._pass_to_others(turn, subscription, row)
+            self.log.release((row.source, row.event))
+
+    def _pass_to_others(
+        self, turn: Turn, subscription: LocalSubscription, row: DeliveryRow | QueuedRow
+    ) -> None:
+        logged = self.log[row.source, row.event]
+        if isinstance(row, DeliveryRow):
+            self._lapse(turn, subscription, logged)
+        others = self._others(subscription, logged)
+        if others:
+            self._offer_group(turn, logged, subscription.group, others)
 
     # --- reading ----------------------------------------------------------------------------------
 
     def read(
         self, id: str, after: int, limit: int, most_bytes: int
-    ) -> list[tuple[int, KnownEvent]]:
-        """Deliveries beyond a number, oldest first; reading alone changes nothing."""
-        found: list[tuple[int, KnownEvent]] = []
-        for number, row in self._queue(id).ready.items():  # they came in this order
+    ) -> list[tuple[int, LoggedEvent]]:
+        """Returns deliveries after a number, oldest first; changes nothing."""
+        found: list[tuple[int, LoggedEvent]] = []
+        for number, row in self._queue(id).ready.items():  # in order of their numbers
             if len(found) >= limit:
                 break
             if number > after:
-                known = self.log[row.source, row.event]
-                most_bytes -= len(known.xml)
+                logged = self.log[row.source, row.event]
+                most_bytes -= len(logged.xml)
                 if found and most_bytes < 0:
                     break
-                found.append((number, known))
+                found.append((number, logged))
         return found
 
     def acknowledge(self, turn: Turn, id: str, upto: int) -> int:
-        """The user has these for good; how many there were."""
+        """Removes the deliveries up to a number; returns how many there were."""
         ready = self._queue(id).ready
         done = list(takewhile(lambda number: number <= upto, ready))
         for number in done:
             self._remove(turn, ready[number])
+        self.dropped.acknowledge(turn, id, upto)
+        turn.record("ack", sub=id, upto=upto, count=len(done))
         return len(done)
 
     def depth(self, id: str) -> int:
         queue = self._queue(id)
         return len(queue.ready) + len(queue.waiting)
 
-    # --- leases and collection --------------------------------------------------------------------
+    def find(self, id: str, key: EventKey) -> DeliveryRow | QueuedRow | None:
+        """Returns where an event is in the queue of a subscription; None if it is not there."""
+        queue = self._queue(id)
+        rows: Iterable[DeliveryRow | QueuedRow] = chain(
+            queue.ready.values(), queue.waiting.values()
+        )
+        return next((row for row in rows if (row.source, row.event) == key), None)
 
-    def next_lapse(self) -> float:
+    def oldest_unread(self, id: str) -> DeliveryRow | None:
+        """Returns the oldest delivery that the user has not acknowledged."""
+        return next(iter(self._queue(id).ready.values()), None)
+
+    # --- leases -----------------------------------------------------------------------------------
+
+    def next_lease_end(self) -> float:
         return self._leases[0][0] if self._leases else inf
 
-    def lapse(self, turn: Turn) -> None:
-        """Passes on what members of groups have not acknowledged in time."""
+    def end_leases(self, turn: Turn) -> None:
+        """Passes on the events that members of groups have not acknowledged in time."""
         while self._leases and self._leases[0][0] <= turn.now:
             _, id, number = heapq.heappop(self._leases)
             row = self._queues[id].ready.get(number) if id in self._queues else None
@@ -208,55 +239,60 @@ class LocalDispatcher:
                 self._pass_on(turn, self.table[id], row)
 
     def _pass_on(self, turn: Turn, member: LocalSubscription, row: DeliveryRow) -> None:
-        known = self.log[row.source, row.event]
+        logged = self.log[row.source, row.event]
         others = [
             each
-            for each in self._others(member, known)
-            if not each.is_paused and not self.is_waiting(each.id, row.source)
+            for each in self._others(member, logged)
+            if not each.is_paused and not self.is_pending(each.id, row.source)
         ]
-        if not others:  # nobody to pass it to: it stays where it is
+        if not others:  # no other member can receive it
             later = row._replace(lease_until=turn.now + self.lease_s)
             self._keep(later)
             turn.put(DELIVERIES, later)
             return
-        self.log.hold(known.key)
+        self.log.hold(logged.key)
         self._remove(turn, row)
-        self._lapse(turn, member, known)
-        self._hand_out(turn, known, member.group, others)
-        self.log.release(known.key)
+        self._lapse(turn, member, logged)
+        self._hand_out(turn, logged, member.group, others)
+        self.log.release(logged.key)
 
-    def _lapse(self, turn: Turn, member: LocalSubscription, known: KnownEvent) -> None:
-        source, event = known.key
-        turn.record("lapse", sub=member.id, group=member.group, source=source, event=event)
-        self._served.get(known.key, set()).discard(member.group)
+    def _lapse(self, turn: Turn, member: LocalSubscription, logged: LoggedEvent) -> None:
+        source, event = logged.key
+        turn.report(
+            IncidentKind.LAPSE, sub=member.id, group=member.group, source=source, event=event
+        )
+        self._served.get(logged.key, set()).discard(member.group)
         turn.delete(SERVED, member.group, source, event)
 
-    def _others(self, member: LocalSubscription, known: KnownEvent) -> list[LocalSubscription]:
-        """The members of its group who may have the event as well."""
+    def _others(self, member: LocalSubscription, logged: LoggedEvent) -> list[LocalSubscription]:
+        """Returns the other members of the member's group that match the event."""
         return [
             each
             for each in (self.table.members(member.group) if member.group else ())
-            if each is not member and each.subscription.matches(known.event)
+            if each is not member and each.subscription.matches(logged.event)
         ]
 
     def forget(self, turn: Turn, key: EventKey) -> None:
-        """The event is gone from the log."""
+        """Removes an event that has left the log."""
         for group in self._served.pop(key, ()):
             turn.delete(SERVED, group, *key)
 
     # --- rows -------------------------------------------------------------------------------------
 
-    def recover_delivery(self, row: DeliveryRow) -> None:
-        self._keep(row)
-        self.log.hold((row.source, row.event))
-
-    def recover_queued(self, row: QueuedRow) -> None:
-        self._queue(row.subscription).waiting[row.order] = row
-        self._order = max(self._order, row.order)
-        self.log.hold((row.source, row.event))
-
-    def recover_served(self, row: ServedRow) -> None:
-        self._served.setdefault((row.source, row.event), set()).add(row.delivery_group)
+    def recover_from(self, store: Store, now: float) -> None:
+        longest = now + self.lease_s  # the clock may have been set back
+        for delivery in store.rows(DELIVERIES):
+            is_too_long = longest < delivery.lease_until < inf
+            self._keep(delivery._replace(lease_until=longest) if is_too_long else delivery)
+            self.log.hold((delivery.source, delivery.event))
+        for queued in store.rows(QUEUED):
+            self._queue(queued.subscription).waiting[queued.order] = queued
+            self._order = max(self._order, queued.order)
+            self.log.hold((queued.source, queued.event))
+        for served in store.rows(SERVED):
+            key = (served.source, served.event)
+            self._served.setdefault(key, set()).add(served.delivery_group)
+        self.dropped.recover_from(store)
 
     def _queue(self, id: str) -> _Queue:
         found = self._queues.get(id)
@@ -273,24 +309,65 @@ class LocalDispatcher:
         ]
 
     def _deliver(
-        self, turn: Turn, known: KnownEvent, to: LocalSubscription, lease_until: float
+        self, turn: Turn, logged: LoggedEvent, to: LocalSubscription, lease_until: float
     ) -> None:
-        source, event = known.key
-        to.delivered += 1
-        row = DeliveryRow(to.id, to.delivered, source, event, lease_until)
-        ready = self._keep(row).ready
-        self.log.hold(known.key)
-        turn.put(DELIVERIES, row)
+        """Adds a delivery to the queue. Called most often of all, so it makes few calls itself."""
+        source, event = logged.key
+        number = self.table.next_delivery(turn, to)
+        row = DeliveryRow(to.id, number, source, event, lease_until, turn.now)
+        queue = self._keep(row)
+        logged.holders += 1
+        turn.transaction.put(DELIVERIES, row)
         turn.records.append(
-            {"do": "ntfy", "sub": to.id, "group": to.group, "source": source, "event": event}
+            {
+                "do": "ntfy",
+                "sub": to.id,
+                "group": to.group,
+                "source": source,
+                "event": event,
+                "number": number,
+            }
         )
-        if len(ready) > self.longest_queue:
-            self._remove(turn, ready[next(iter(ready))])
+        outcomes = turn.outcomes
+        outcomes.deliveries.append(row)
+        outcomes.published_us.append(logged.event.published_us)
+        if len(queue.ready) + len(queue.waiting) > self.longest_queue:
+            self._shorten(turn, to, queue)
+
+    def _shorten(self, turn: Turn, to: LocalSubscription, queue: _Queue) -> None:
+        """Drops what the user would read first, until the queue has the longest allowed length.
+
+        An event that waits gets a number when it is dropped: numbers are dense, so that the reader
+        learns of everything that is missing.
+        """
+        while len(queue.ready) + len(queue.waiting) > self.longest_queue:
+            row: DeliveryRow | QueuedRow
+            if queue.ready:
+                number, row = next(iter(queue.ready.items()))
+                self._remove(turn, row)
+            else:
+                row = next(iter(queue.waiting.values()))
+                self._unqueue(turn, row)
+                number = self.table.next_delivery(turn, to)
             to.dropped += 1
+            turn.record(
+                "overflow",
+                sub=to.id,
+                group=to.group,
+                source=row.source,
+                event=row.event,
+                number=number,
+            )
+            turn.outcomes.overflows.append(to.id)
+            if self.dropped.add(turn, to.id, number):  # one report until the reader acknowledges
+                about = {"sub": to.id, "number": number, "limit": self.longest_queue}
+                turn.outcomes.incidents.append(Incident(IncidentKind.OVERFLOW, about))
         self.table.counted(to)
 
     def _keep(self, row: DeliveryRow) -> _Queue:
-        queue = self._queue(row.subscription)
+        queue = self._queues.get(row.subscription)
+        if queue is None:
+            queue = self._queues[row.subscription] = _Queue()
         queue.ready[row.number] = row
         if row.lease_until < inf:
             heapq.heappush(self._leases, (row.lease_until, row.subscription, row.number))
@@ -301,14 +378,22 @@ class LocalDispatcher:
         turn.delete(DELIVERIES, row.subscription, row.number)
         self.log.release((row.source, row.event))
 
-    def _enqueue(self, turn: Turn, known: KnownEvent, to: LocalSubscription, *, held: bool) -> None:
+    def _enqueue(
+        self, turn: Turn, logged: LoggedEvent, to: LocalSubscription, *, held: bool
+    ) -> None:
         self._order += 1
-        row = QueuedRow(to.id, self._order, *known.key, int(held))
-        self._queue(to.id).waiting[row.order] = row
-        self.log.hold(known.key)
+        row = QueuedRow(to.id, self._order, *logged.key, int(held))
+        queue = self._queue(to.id)
+        queue.waiting[row.order] = row
+        self.log.hold(logged.key)
         turn.put(QUEUED, row)
+        if len(queue.ready) + len(queue.waiting) > self.longest_queue:
+            self._shorten(turn, to, queue)
 
-    def _unqueue(self, turn: Turn, row: QueuedRow) -> None:
-        if self._queue(row.subscription).waiting.pop(row.order, None):
-            turn.delete(QUEUED, row.subscription, row.order)
-            self.log.release((row.source, row.event))
+    def _unqueue(self, turn: Turn, row: QueuedRow) -> bool:
+        """Removes an event that waits; returns False if the limit has dropped it meanwhile."""
+        if self._queue(row.subscription).waiting.pop(row.order, None) is None:
+            return False
+        turn.delete(QUEUED, row.subscription, row.order)
+        self.log.release((row.source, row.event))
+        return True

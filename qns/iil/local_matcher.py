@@ -1,11 +1,11 @@
-"""Local Matcher: which users does an event concern? (thesis 5.4.4)"""
+"""Local Matcher: finds the local subscriptions that an event matches (thesis 5.4.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from qns.cbr.event import Event
-from qns.iil.subscriptions import LocalSubscriptionTable
+from qns.iil.local_subscription_table import LocalSubscriptionTable
 
 
 class LocalMatcher:
@@ -13,11 +13,11 @@ class LocalMatcher:
         self._table = table
 
     def match(self, event: Event) -> list[str]:
-        """The ids of the subscriptions that it matches, in order of arrival."""
+        """Returns the ids of the matching subscriptions, in order of arrival."""
         return self._ordered(self._table.index.match(event))
 
     def match_all(self, events: Sequence[Event]) -> list[list[str]]:
-        """The same for each of many, quicker."""
+        """Returns the result of `match` for each event; faster than one call for each."""
         return list(map(self._ordered, self._table.index.match_all(events)))
 
     def _ordered(self, ids: list[str]) -> list[str]:

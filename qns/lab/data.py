@@ -1,4 +1,4 @@
-"""Data: the findings as CSV files, a row for each thing measured, to be drawn again by others."""
+"""Data: the findings as CSV files with one row for each measurement."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from io import StringIO
 
-from qns.lab.findings import Findings
-from qns.lab.loss_experiment import Results
+from qns.lab.experiments.findings import Findings
+from qns.lab.experiments.loss_experiment import Results
 
 Row = Mapping[str, object]
 
 
 def data_files(findings: Findings) -> dict[str, bytes]:
-    """Name -> content; only of what was measured. The same findings give the same bytes."""
+    """Name -> content, for the experiments that were run. Equal findings give equal bytes."""
     tables: dict[str, list[Row]] = {
         "flat": [each._asdict() for each in findings.flat],
         "transit-stub": [each._asdict() for each in (*findings.transit_stub, *findings.near)],

@@ -1,7 +1,7 @@
-"""Laboratory: the figures that can be asked for, what each needs, and the experiments' running.
+"""Laboratory: the figures of a report, the experiment that each needs, and running them.
 
-Work is shared out by seed and variant over whatever executor is given; results come in the order of
-the work, so that they are the same however many share it.
+Work is distributed by seed and variant over an executor. Results are in the order of the work, so
+they do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ from typing import Any, Final
 
 from qns import __version__
 from qns.errors import NameNotKnown, ValueRefused
-from qns.lab.associativity_cost import associativity_cost
-from qns.lab.comparison import LocalityRow, StrategyRow, compare, locality
 from qns.lab.data import data_files
-from qns.lab.findings import Findings, SeededLocality, SeededStrategy, ShapedWindow
+from qns.lab.experiments.associativity_cost import associativity_cost
+from qns.lab.experiments.comparison import LocalityRow, StrategyRow, compare, locality
+from qns.lab.experiments.findings import Findings, SeededLocality, SeededStrategy, ShapedWindow
+from qns.lab.experiments.loss_experiment import experiment
+from qns.lab.experiments.self_organisation import (
+    FLAT,
+    NEAR,
+    TRANSIT_STUB,
+    new_network,
+    on_shapes,
+    organise,
+)
+from qns.lab.experiments.setups import LocalityCase, Setups
 from qns.lab.folder import new_folder
-from qns.lab.loss_experiment import experiment
 from qns.lab.report.claims import claims
 from qns.lab.report.rendering import render
-from qns.lab.self_organisation import FLAT, NEAR, TRANSIT_STUB, new_network, on_shapes, organise
-from qns.lab.setups import LocalityCase, Setups
-from qns.lab.strategies import STRATEGIES
-from qns.lab.workload import Shape
+from qns.lab.simulated.workload import Shape
+from qns.lab.strategies.catalogue import STRATEGIES
 from qns.report.claim import Claim
 
 FIGURES: Final = {
@@ -39,15 +46,15 @@ FIGURES: Final = {
     "table-2.1": "strategies",
     "associativity": "cost",
 }
-"""Figure -> the experiment that it needs; none for a formula."""
+"""Figure -> the experiment that it needs; empty for a formula."""
 ALL: Final = "all"
 
-Told = Callable[[str], None]
-"""Is told, after each piece of work, what was done."""
+OnProgress = Callable[[str], None]
+"""Progress callback: receives the name of the experiment after each piece of work."""
 
 
 def figures_of(words: Iterable[str]) -> tuple[str, ...]:
-    """The figures that these words name, in the order of the report."""
+    """Returns the figures that these words name, in the order of the report."""
     asked = set()
     for word in words:
         if word == ALL:
@@ -66,9 +73,9 @@ def make_report(
     out: Path,
     setups: Setups,
     executor: Executor | None = None,
-    told: Told = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> list[Claim]:
-    """Runs what the figures need and writes all of it into the folder, or nothing."""
+    """Runs the experiments of the figures and writes the complete report, or nothing."""
     asked = {
         "qns": __version__,
         "figures": list(figures),
@@ -76,12 +83,12 @@ def make_report(
         "seeds": [setups.organisation.seeds, setups.seeds],
     }
     with new_folder(out, asked) as save:
-        findings = explore(figures, setups, executor, told)
+        findings = explore(figures, setups, executor, on_progress)
         judged = [each for each in claims(findings) if each.figure in figures]
         judged.sort(key=lambda each: figures.index(each.figure))
         save(data_files(findings))
         save(render(figures, findings, judged))
-        told("report")
+        on_progress("report")
     return judged
 
 
@@ -89,7 +96,7 @@ def make_report(
 
 
 def steps(figures: Sequence[str], setups: Setups) -> int:
-    """How often `explore` and then the report tell something."""
+    """The number of progress calls that `make_report` makes."""
     each = {
         "": 0,
         "loss": setups.loss.topologies
@@ -108,11 +115,12 @@ def explore(
     figures: Sequence[str],
     setups: Setups,
     executor: Executor | None = None,
-    told: Told = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Findings:
+    """Runs the experiments that the figures need."""
     found = Findings(setups)
     for need in _needs(figures):
-        do = _Sharing(need, executor, told)
+        do = _Distribution(need, executor, on_progress)
         if need == "loss":
             found = replace(found, loss=experiment(setups.loss, do))
         elif need == "locality":
@@ -131,9 +139,9 @@ def explore(
             found = replace(found, shapes=tuple(ShapedWindow(*each) for each in shaped))
         elif need == "strategies":
             found = replace(found, strategies=_strategies(setups, do))
-        else:  # by the clock, so alone: nobody else is at work by now
+        else:  # it measures time, so it runs alone, after all distributed work
             found = replace(found, costs=tuple(associativity_cost(setups.cost_sizes)))
-            told("associativity")
+            on_progress("associativity")
     return found
 
 
@@ -141,13 +149,13 @@ def _needs(figures: Sequence[str]) -> list[str]:
     return [need for need in dict.fromkeys(FIGURES[figure] for figure in figures) if need]
 
 
-class _Sharing:
-    """`map`, on the executor if there is one; tells of each piece of work as it is done."""
+class _Distribution:
+    """A `map` on the executor, if there is one, that reports each finished piece of work."""
 
-    def __init__(self, what: str, executor: Executor | None, told: Told) -> None:
-        self.what = what
+    def __init__(self, name: str, executor: Executor | None, on_progress: OnProgress) -> None:
+        self.name = name
         self.executor = executor
-        self.told = told
+        self.on_progress = on_progress
 
     def __call__(self, function: Callable[[Any], Any], work: Iterable[Any]) -> list[Any]:
         pieces = list(work)
@@ -155,17 +163,17 @@ class _Sharing:
         if self.executor is None:
             for number, piece in enumerate(pieces):
                 results[number] = function(piece)
-                self.told(self.what)
+                self.on_progress(self.name)
             return results
         numbers = {self.executor.submit(function, each): nth for nth, each in enumerate(pieces)}
         for future in as_completed(numbers):
             results[numbers[future]] = future.result()
-            self.told(self.what)
+            self.on_progress(self.name)
         return results
 
 
-def _locality(setups: Setups, do: _Sharing) -> tuple[SeededLocality, ...]:
-    # The largest first: they take longest.
+def _locality(setups: Setups, do: _Distribution) -> tuple[SeededLocality, ...]:
+    # The largest cases start first, because they take longest.
     cases = sorted(setups.locality_cases, reverse=True)
     work = [(setups, case, seed) for case in cases for seed in range(setups.seeds)]
     found = {piece[1:]: rows for piece, rows in zip(work, do(locality_of_seed, work), strict=True)}
@@ -178,7 +186,7 @@ def _locality(setups: Setups, do: _Sharing) -> tuple[SeededLocality, ...]:
 
 
 def locality_of_seed(work: tuple[Setups, LocalityCase, int]) -> list[LocalityRow]:
-    """Module level, so that other processes can be given it."""
+    """Runs one case with one seed. It can be pickled, so that other processes can run it."""
     setups, case, seed = work
     return locality(
         setups.brokers,
@@ -191,7 +199,7 @@ def locality_of_seed(work: tuple[Setups, LocalityCase, int]) -> list[LocalityRow
     )
 
 
-def _strategies(setups: Setups, do: _Sharing) -> tuple[SeededStrategy, ...]:
+def _strategies(setups: Setups, do: _Distribution) -> tuple[SeededStrategy, ...]:
     names = list(STRATEGIES)
     work = [(setups, name, seed) for name in reversed(names) for seed in range(setups.seeds)]
     found = {piece[1:]: row for piece, row in zip(work, do(strategy_of_seed, work), strict=True)}

@@ -1,6 +1,6 @@
-"""The data pipeline: savings and matching at any scale, on Spark, with the peers' own routing core.
+"""The data pipeline: savings and matching at any scale on Spark, with the peers' routing core.
 
-It needs libraries that a peer does without, and says so when they are missing.
+It needs libraries that a peer does not need. Importing it raises QnsError if they are missing.
 """
 
 from importlib.util import find_spec

@@ -1,7 +1,7 @@
-"""The tables of a run: what the jobs compute and the report reads, column by column.
+"""Tables: the schemas of the tables that the jobs compute and the report reads.
 
-Counts of one table add up: over consumers, over producers, over seeds. Everything is determined by
-the scenario but `COST`, which tells what it took.
+Counts can be summed over consumers, producers and seeds. The scenario determines all tables except
+`COST`, which has measured times and memory.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
+
+Tables = dict[str, pa.Table]
+"""Name of a table -> its rows."""
 
 _SCENARIO = [
     pa.field("scenario", pa.string(), nullable=False),
@@ -36,10 +39,10 @@ SUBSCRIPTIONS: Final = pa.schema(
         *_counts("rows_mapping", "rows_containment", "rows_both"),
     ]
 )
-"""For each consumer `organisation`, each other `producer` and each checkpoint: SOAP messages until
-then and rows in the producer's External Merge Table then. The trivial solution has `changes`
-messages and `live` rows; `mapping` tells only producers that host what is asked for, `containment`
-tells everybody the merge subscription, `both` is QNS."""
+"""For each consumer `organisation`, each other `producer` and each checkpoint: the SOAP messages so
+far and the current rows in the producer's External Merge Table. The trivial solution has `changes`
+messages and `live` rows; `mapping` uses only producers that host a requested class, `containment`
+sends the merge subscription to all, `both` is QNS."""
 
 BEYOND: Final = pa.schema(
     [
@@ -52,8 +55,8 @@ BEYOND: Final = pa.schema(
         *_counts("messages_both", "messages_exact"),
     ]
 )
-"""What exact merging does to the same views: rows, constraint terms and bytes of D2Q XML, and the
-messages until then."""
+"""The same views with exact merging: rows, constraint terms and bytes of D2Q XML, and the messages
+so far."""
 
 NOTIFICATIONS: Final = pa.schema(
     [
@@ -63,9 +66,9 @@ NOTIFICATIONS: Final = pa.schema(
         *_counts("delivered", "delivered_remote", "sent", "bytes_trivial", "bytes_sent"),
     ]
 )
-"""For each publisher, until `published` publications in the federation: deliveries to users (of
-them to users of other organisations: what the trivial solution sends), and notifications sent
-between peers, one for each interested organisation."""
+"""For each publisher, after `published` publications in the federation: deliveries to users
+(`delivered_remote` of them to users of other organisations, which the trivial solution sends), and
+notifications sent between peers, one for each interested organisation."""
 
 TREES: Final = pa.schema(
     [
@@ -75,10 +78,10 @@ TREES: Final = pa.schema(
         *_counts("multicasts", "connections_sum", "most_connections"),
     ]
 )
-"""Diffusion trees over the same publications. `fan_out` 0 is without trees: the producer sends all
-itself. `multicasts` is how many events went to anybody; `depth_sum` is over receivers;
-`most_children` the most that one peer sent of one event; `connections_sum` and `most_connections`
-are over peers: to how many others one sent anything at all."""
+"""Diffusion trees for the same publications. `fan_out` 0 is without trees: the producer sends to
+all receivers. `multicasts` counts events with at least one receiver; `depth_sum` is over receivers;
+`most_children` is the most receivers of one event from one peer; `connections_sum` and
+`most_connections` are over peers, of the number of peers to which one sent anything."""
 
 COST: Final = pa.schema(
     [
@@ -88,7 +91,7 @@ COST: Final = pa.schema(
         pa.field("seconds", pa.float64(), nullable=False),
     ]
 )
-"""What a task took: seconds until that checkpoint, and the peak memory of its process by then."""
+"""The cost of a task: seconds until the checkpoint, and the peak memory of its process so far."""
 
 TABLES: Final = {
     "subscriptions": SUBSCRIPTIONS,
@@ -97,5 +100,3 @@ TABLES: Final = {
     "trees": TREES,
     "cost": COST,
 }
-DETERMINED: Final = ("subscriptions", "beyond", "notifications", "trees")
-"""The same for the same scenario, wherever it is computed."""

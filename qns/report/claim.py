@@ -1,4 +1,4 @@
-"""Claim: one thing that must hold, what this run says about it, and by which rule it was judged."""
+"""Claim: a statement about the results, its verdict in this run and the rule of the verdict."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Claim:
     figure: str
     claim: str
     holds: bool | None
-    """None: not computed in this run."""
+    """None if this run does not decide it."""
     numbers: str
     reason: str
-    """The rule it was judged by, or why it was not."""
+    """The rule of the verdict, or the reason why there is none."""
     mapping: str = ""
-    """For which mapping; empty where it is not told apart."""
+    """The mapping (or case) that was judged; empty if there is only one."""

@@ -1,4 +1,4 @@
-"""Document: what every report has: verdicts, contents, sections, method, and its files."""
+"""Document: the parts that every report has: verdicts, contents, definitions, picture files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _VERDICTS: Final = {
     None: ("open", "– open"),
 }
 _LONGEST: Final = 2_000
-"""Characters of a value of the run's description that are shown."""
+"""The most characters of a value that are shown."""
 _MOST_LISTED: Final = 30
 
 
 def picture_files(sections: Iterable[Section]) -> dict[str, bytes]:
-    """Every picture as SVG and PNG: name in the run's folder -> content."""
+    """Every picture as SVG and PNG: name in the folder of the run -> content."""
     files = {}
     for section in sections:
         if section.picture:
@@ -34,19 +34,19 @@ def picture_files(sections: Iterable[Section]) -> dict[str, bytes]:
 def verdict_box(
     judged: Sequence[Claim], apart: str = "", named: Callable[[str], str] = str
 ) -> Markup:
-    """What must hold and whether it does; `apart` says what is judged apart, if anything."""
+    """All claims with their verdicts. `apart` says what is judged separately, if anything."""
     yes, no, unknown = (
         sum(each.holds is holds for each in judged) for holds in (True, False, None)
     )
-    told = f"Of {len(judged)}: {yes} yes, {no} no"
-    told += f", {unknown} open, because this run does not tell." if unknown else "."
+    summary = f"Of {len(judged)}: {yes} yes, {no} no"
+    summary += f", {unknown} open, because this run does not decide them." if unknown else "."
     groups: dict[tuple[str, str], list[Claim]] = {}
     for each in judged:
         groups.setdefault((each.figure, each.claim), []).append(each)
     return element(
         "section",
-        element("h2", "What must hold, and whether it does"),
-        element("p", f"{apart}{told}"),
+        element("h2", "Claims and verdicts"),
+        element("p", f"{apart}{summary}"),
         element("ul", joined(_claim(some, named) for some in groups.values()), class_="claims"),
         class_="box",
         id="verdicts",
@@ -54,23 +54,23 @@ def verdict_box(
 
 
 def _claim(judged: Sequence[Claim], named: Callable[[str], str]) -> Markup:
-    """One claim: a verdict for each mapping, then the rule."""
+    """One claim with a verdict for each mapping, then the rule."""
     figure, words = judged[0].figure, judged[0].claim
     where = element("a", _capital(figure), href=f"#{anchor(figure)}")
     parts = [element("p", where, f": {words}", class_="claim")]
     for each in judged:
         kind, verdict = _VERDICTS[each.holds]
         mapping = f"{named(each.mapping)}: " if each.mapping else ""
-        told = each.numbers or each.reason
+        explanation = each.numbers or each.reason
         parts.append(element("span", verdict, class_=f"verdict {kind}"))
-        parts.append(element("p", _capital(f"{mapping}{told}.")))
+        parts.append(element("p", _capital(f"{mapping}{explanation}.")))
     rules = dict.fromkeys(each.reason for each in judged if each.numbers and each.reason)
     parts.extend(element("p", _capital(f"{rule}."), class_="small") for rule in rules)
     return element("li", *parts)
 
 
 def contents(sections: Sequence[Section], further: Iterable[tuple[str, str]]) -> Markup:
-    """Links to the sections, and to further anchors with their words."""
+    """Links to the sections, and to further anchors with their titles."""
     links = [(anchor(each.name), each.title) for each in sections]
     return element(
         "nav",
@@ -86,7 +86,7 @@ def contents(sections: Sequence[Section], further: Iterable[tuple[str, str]]) ->
 
 
 def definitions(words: Mapping[str, object] | Iterable[tuple[str, object]]) -> Markup:
-    """A list of terms with what is said of each."""
+    """A list of terms with their definitions."""
     pairs = words.items() if isinstance(words, Mapping) else words
     return element(
         "dl",

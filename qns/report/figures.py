@@ -1,7 +1,7 @@
 """Figures: pictures as data, drawn by matplotlib as SVG for the page and as SVG and PNG files.
 
-A picture has one or more panels. In the page each panel is a drawing of its own, so that a phone
-shows one under the other; in a file they stand side by side. The same picture gives the same bytes.
+A picture has one or more panels. In the page each panel is a separate drawing, so that a phone
+shows one below the other; in a file they are side by side. Equal pictures give equal bytes.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from qns.report.statistics import Estimate
 INK: Final = "#1a1c20"
 FAINT: Final = "#d5d9df"
 COLOURS: Final = ("#005f9e", "#b84a00", "#00735c", "#9c3d78", "#7a6200", "#5b6470")
-"""Blue, vermilion, green, purple, ochre, grey: told apart by colour-blind readers (after Okabe and
-Ito), dark enough for white paper. In the page they are `--line-1` and so on, lighter at night."""
+"""Blue, vermilion, green, purple, ochre, grey. Colour-blind readers can distinguish them (after
+Okabe and Ito), and they are dark enough for white paper. In the page they are the variables
+`--line-1` and so on, which are lighter in dark mode."""
 MARKERS: Final = ("o", "s", "^", "D", "v", "P")
 DASHES: Final = ("-", (0, (5, 2)), (0, (1, 1.5)), "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (3, 3)))
 PANEL_INCHES: Final = (3.7, 3.1)
 _SETTINGS: Final[dict[Any, Any]] = {
     "svg.hashsalt": "qns",
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a name may have a $ in it
+    "text.parse_math": False,  # a name may contain a $
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "axes.titlesize": 9,
@@ -54,7 +55,7 @@ _SETTINGS: Final[dict[Any, Any]] = {
     "figure.dpi": 100,
 }
 _FEW_DECADES: Final = 1.75
-"""Below this many, 1, 2 and 5 are written at a logarithmic axis."""
+"""A logarithmic axis over fewer decades has ticks at 1, 2 and 5."""
 _FEW_TICKS: Final = 7
 _PAGE_FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
@@ -64,11 +65,11 @@ class Line:
     label: str
     points: tuple[tuple[float, Estimate], ...]
     look: int
-    """Which colour, marker and dash; one thing looks the same in all pictures."""
+    """Index of colour, marker and dash. The same thing has the same look in all pictures."""
     at_end: str = ""
-    """Written where the line ends; then the label may be shared by several lines."""
+    """Text at the end of the line; several lines may then share a label."""
     faint: bool = False
-    """One of many: only a thin line."""
+    """True for a thin line without markers, as one of many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +79,22 @@ class Panel:
     up: str
     lines: tuple[Line, ...]
     mark: tuple[float, str] | None = None
-    """A level to compare with, and what it is."""
+    """A level to compare with, and its label."""
     logarithmic: tuple[bool, bool] = (True, False)
     percent: bool = False
     whole: bool = True
-    """Per cents: whether the axis shows all hundred."""
+    """True if an axis of percentages goes up to 100."""
     joined: bool = True
+    """True if the points of a line are connected."""
     bars: bool = False
-    """One horizontal bar for each line's only point, with its value in `unit`."""
+    """True for one horizontal bar for the only point of each line, with its value in `unit`."""
     unit: str = " %"
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
     name: str
-    """Of its files; letters, digits, dots and dashes."""
+    """The name of its files: letters, digits, dots and dashes."""
     title: str
     description: str
     panels: tuple[Panel, ...]
@@ -104,17 +106,12 @@ def svg_file(picture: Picture) -> bytes:
 
 
 def png_file(picture: Picture) -> bytes:
-    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure = _figure(picture.panels, _columns(picture))
-        FigureCanvasAgg(figure)
-        out = BytesIO()
-        figure.savefig(out, format="png", dpi=200, facecolor="white", metadata={"Software": None})
-    return out.getvalue()
+    options = {"format": "png", "dpi": 200, "facecolor": "white", "metadata": {"Software": None}}
+    return _saved(picture.panels, _columns(picture), FigureCanvasAgg, options)
 
 
 def page_drawings(picture: Picture) -> tuple[str, ...]:
-    """Each panel as SVG to stand inside a page, in the colours and the font of the page."""
+    """Each panel as SVG to be embedded in a page, with the colours and the font of the page."""
     return tuple(
         _themed(
             _named(
@@ -129,7 +126,7 @@ def page_drawings(picture: Picture) -> tuple[str, ...]:
 
 
 def short_number(value: float) -> str:
-    """1,000 as 1k, a million as 1M: what fits under an axis."""
+    """A short form that fits below an axis: 1,000 as 1k, a million as 1M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{letter}"
@@ -141,15 +138,21 @@ def _columns(picture: Picture) -> int:
 
 
 def _svg(panels: Sequence[Panel], columns: int) -> str:
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    options = {"format": "svg", "transparent": True, "metadata": no_metadata}
+    return _saved(panels, columns, FigureCanvasSVG, options).decode()
+
+
+def _saved(panels: Sequence[Panel], columns: int, canvas: Any, options: dict[str, Any]) -> bytes:
+    """Draws the panels on a canvas of that class and encodes them with these options."""
     with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
-        # A name in a script that the drawing's font does not have; the page's font may.
+        # The font of the page may have glyphs that the drawing's font lacks.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure = _figure(panels, columns)
-        FigureCanvasSVG(figure)
+        canvas(figure)
         out = BytesIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(out, format="svg", transparent=True, metadata=nothing)
-    return out.getvalue().decode()
+        figure.savefig(out, **options)
+    return out.getvalue()
 
 
 def _figure(panels: Sequence[Panel], columns: int) -> Figure:
@@ -239,7 +242,7 @@ def _set_scales(axes: Any, panel: Panel) -> None:
             FuncFormatter(lambda value, _: f"{value:g} %".replace("-", "−"))
         )
     elif axes.get_yscale() == "log":
-        # An interval may reach below zero, where this axis does not go.
+        # An interval may reach below zero, which a logarithmic axis cannot show.
         axes.set_ylim(min(heights) / 1.5, max(each.high for _, each in spots) * 1.3)
     else:
         axes.set_ylim(bottom=0)
@@ -248,7 +251,7 @@ def _set_scales(axes: Any, panel: Panel) -> None:
 
 
 def _write_ends(axes: Any, panel: Panel) -> None:
-    """Names beside the ends of the lines, moved apart where they would overlap."""
+    """Writes names beside the ends of the lines, and moves them apart where they overlap."""
     bottom, top = axes.get_ylim()
     ends = sorted(
         ((line.points[-1][1].mean - bottom) / (top - bottom), line.at_end, line)
@@ -304,10 +307,10 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
 
 
 def _named(svg: str, name: str, title: str, description: str) -> str:
-    """Only the element, with names of its own and its meaning in words."""
+    """Returns the svg element with unique ids, a title and a description."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    # matplotlib's only rule is for `*`, which would be the whole page.
+    # matplotlib's only style rule is for `*`, which would apply to the whole page.
     svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
@@ -328,7 +331,7 @@ def _named(svg: str, name: str, title: str, description: str) -> str:
 
 
 def _themed(svg: str) -> str:
-    """Colours as variables of the page's style, sizes left to it."""
+    """Replaces the colours and the font of an SVG by those of the page, and removes its size."""
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = svg.replace("'DejaVu Sans'", _PAGE_FONT)

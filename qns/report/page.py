@@ -1,7 +1,7 @@
-"""The page that a report is: HTML that needs nothing but itself, readable on paper and on a phone.
+"""Page: a report as one self-contained HTML page, readable on paper and on a phone.
 
-Text is escaped unless it is `Markup`: what comes out of a scenario can never become part of the
-page's structure.
+Text is escaped unless it is `Markup`, so names from a scenario never become part of the page's
+structure.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from html import escape
 from typing import Final
 
 LONG_TABLE: Final = 12
-"""Rows from which a table is folded away."""
+"""A table with more rows is folded."""
 _LONG_TEXT: Final = 24
-"""Characters from which a cell gets room."""
+"""A cell with more characters gets a wide column."""
 
 
 class Markup(str):
@@ -29,21 +29,21 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     texts: int = 1
-    """How many columns at the left are words; the others are numbers and stand to the right."""
+    """The number of columns at the left that are text; the others are right-aligned numbers."""
     foot: str = ""
     folded: bool | None = None
-    """Folded away or not; None: when it is long."""
+    """True if the table is folded; None if that depends on its length."""
 
 
 def markup(text: str) -> Markup:
-    """What belongs to a number stays on its line."""
+    """Escapes text, and keeps units and intervals on the line of their number."""
     if isinstance(text, Markup):
         return text
     return Markup(escape(text).replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0"))
 
 
 def element(name: str, *inside: str, **attributes: str) -> Markup:
-    """`class_` and `aria_label` stand for the attributes whose names Python does not allow."""
+    """An HTML element. `class_` and `aria_label` stand for the attributes class and aria-label."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()

@@ -1,4 +1,4 @@
-"""Section: one thing that a report shows, as a sentence, a picture and tables."""
+"""Section: one result of a report, as a sentence, a picture and tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from qns.report.page import Markup, Table, element, joined, table_markup
 @dataclass(frozen=True, slots=True)
 class Section:
     name: str
-    """What claims and files call it: 5.8a, trees."""
+    """The name in claims and files: 5.8a, trees."""
     title: str
     sentence: str
-    """What it shows, out of the numbers; or what to run, where it is missing."""
+    """The result in numbers, or the command that computes it if it is missing."""
     picture: Picture | None = None
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()

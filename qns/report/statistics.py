@@ -1,5 +1,5 @@
-"""Statistics of a report: means with their 95 % confidence interval over seeds, shares saved, rank
-correlation, the exponent with which a cost grows. All of it small enough to be read.
+"""Statistics of a report: means with 95 % confidence intervals over seeds, shares saved, rank
+correlation, the exponent with which a cost grows. They are short, so that readers can check them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _MOST_T: Final = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over seeds and how far the true one may be from it."""
+    """A mean over seeds with its confidence interval."""
 
     mean: float
     half: float | None
-    """Half the confidence interval; None with one seed, which tells nothing about others."""
+    """Half the confidence interval; None with only one seed."""
     seeds: int
 
     @property
@@ -38,14 +38,14 @@ class Fit:
 
     exponent: float
     error: float | None
-    """The standard error of the exponent; None when the points leave nothing to judge it by."""
+    """The standard error of the exponent; None if there are too few points for one."""
     points: int
     least: float
     most: float
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of one value per seed, with Student's interval."""
+    """The mean of one value per seed, with Student's confidence interval."""
     if not values:
         raise ValueError("no seeds")
     if len(values) == 1:
@@ -55,12 +55,12 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def saved(trivial: float, actual: float) -> float:
-    """How many per cent of the trivial solution are not needed; 0 where it needs nothing."""
+    """The percentage of the trivial solution that is saved; 0 if the trivial solution is 0."""
     return 100.0 * (1.0 - actual / trivial) if trivial else 0.0
 
 
 def t_within(t: float, degrees: int) -> float:
-    """The chance that Student's t lies within ±t (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    """The probability that Student's t is within ±t (Abramowitz and Stegun 26.7.3, 26.7.4)."""
     angle = atan(t / sqrt(degrees))
     odd = degrees % 2
     term = cos(angle) if odd else 1.0
@@ -73,7 +73,7 @@ def t_within(t: float, degrees: int) -> float:
 
 
 def t_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
-    """The t within which Student's t lies with that chance, by halving."""
+    """The t for which Student's t is within ±t with that probability, by bisection."""
     low, high = 0.0, _MOST_T
     while high - low > 1e-10:
         middle = (low + high) / 2
@@ -85,14 +85,14 @@ def t_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, equal values sharing a rank; None if one side never varies."""
+    """Spearman's rank correlation; equal values share a rank. None if one side is constant."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
     return _correlation(_ranks(first), _ranks(second))
 
 
 def chance_of(correlation: float, pairs: int) -> float:
-    """The chance of a rank correlation at least so high where there is none (t, one-sided)."""
+    """The probability of a rank correlation at least so high by chance (t, one-sided)."""
     if abs(correlation) >= 1 - 1e-12:
         return 0.0 if correlation > 0 else 1.0
     t = correlation * sqrt((pairs - 2) / (1 - correlation**2))
@@ -101,9 +101,9 @@ def chance_of(correlation: float, pairs: int) -> float:
 
 
 def fit_exponent(groups: Iterable[Sequence[tuple[float, float]]]) -> Fit | None:
-    """One exponent for (size, cost) points in groups that each have a factor of their own.
+    """Fits one exponent to (size, cost) points in groups, each with its own factor.
 
-    None where fewer than two sizes of one group can be compared.
+    Returns None if no group has two sizes.
     """
     xs: list[float] = []
     ys: list[float] = []
@@ -131,31 +131,31 @@ def fit_exponent(groups: Iterable[Sequence[tuple[float, float]]]) -> Fit | None:
 
 
 def percent_text(share: Estimate) -> str:
-    """81.2 % ± 0.4; the interval is rounded up."""
+    """Formats a percentage, as in 81.2 % ± 0.4; the interval is rounded up."""
     return f"{_minus(share.mean, 1)} %{_half_text(share, 1)}"
 
 
 def points_text(difference: Estimate) -> str:
-    """A difference of percentages: +1.2 ± 0.4."""
+    """Formats a difference of percentages, as in +1.2 ± 0.4."""
     sign = "+" if round(difference.mean, 1) > 0 else ""
     return f"{sign}{_minus(difference.mean, 1)}{_half_text(difference, 1)}"
 
 
 def count_text(count: Estimate) -> str:
-    """1,234 ± 12; small means keep a digit unless they are whole."""
+    """Formats a count, as in 1,234 ± 12; small means have one decimal unless they are whole."""
     whole = count.mean == round(count.mean) and not (count.half or 0) % 1
     digits = 0 if whole or abs(count.mean) >= 100 else 1
     return f"{_minus(count.mean, digits)}{_half_text(count, digits)}"
 
 
 def fit_text(fit: Fit) -> str:
-    """1.042 ± 0.011, which is its standard error."""
+    """Formats an exponent with its standard error, as in 1.042 ± 0.011."""
     error = "" if fit.error is None else f" ± {fit.error:.3f}"
     return f"{fit.exponent:.3f}{error}"
 
 
 def _half_text(of: Estimate, digits: int) -> str:
-    if not of.half:  # the same in every seed, or only one
+    if not of.half:  # equal in all seeds, or only one seed
         return ""
     scale = 10**digits
     return f" ± {ceil(round(of.half * scale, 6)) / scale:,.{digits}f}"

@@ -1,7 +1,7 @@
-"""Addresses: where a peer listens and where others are reached, on this computer only.
+"""Addresses: checks where a peer listens and where it reaches others. Only loopback is allowed.
 
-Without mutual TLS anybody on the way could read and write: until it exists, peers bind to loopback
-addresses and talk to nobody else.
+Without mutual TLS, messages could be read and forged on the network. Until it exists, peers listen
+on loopback addresses and connect to no others.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from urllib.parse import urljoin, urlsplit
 from qns.errors import ValueRefused, shorten
 
 _NO_TLS_YET: Final = (
-    "peers speak over loopback only until mutual TLS exists, which comes later: "
-    "give an address such as 127.0.0.1"
+    "peers use only loopback until mutual TLS is supported: use an address such as 127.0.0.1"
 )
-_LISTEN_REMEDY: Final = 'give an address and a port, such as "127.0.0.1:8701"'
+_LISTEN_REMEDY: Final = 'use an address and a port, such as "127.0.0.1:8701"'
 
 
 class Listen(NamedTuple):
     host: str
     port: int
-    """0: any that is free."""
+    """The port; 0 selects any free port."""
 
     @property
     def url(self) -> str:
@@ -31,7 +30,7 @@ class Listen(NamedTuple):
 
 
 def is_loopback(host: str) -> bool:
-    """Names are not looked up: what they mean may change."""
+    """True for a loopback address. Host names are not resolved, because this may change."""
     if host.lower() == "localhost":
         return True
     try:
@@ -40,12 +39,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def host_names(url: str) -> frozenset[str]:
+    """Returns the names by which clients may address a server at this URL, in lower case."""
+    host = urlsplit(url).hostname or ""
+    return frozenset((host, "localhost")) if is_loopback(host) else frozenset((host,))
+
+
 def checked_listen(text: str) -> Listen:
-    """From `127.0.0.1:8701` or `[::1]:8701`."""
+    """Parses an address such as `127.0.0.1:8701` or `[::1]:8701`; raises ValueRefused."""
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
-    except ValueError:  # brackets that do not match, a port that is no number or too large
+    except ValueError:  # unbalanced brackets, or a port that is no number or too large
         host, port = None, None
     if not host or port is None or parts.netloc != text or "@" in text:
         raise ValueRefused(f"{shorten(text)} is no address to listen on", remedy=_LISTEN_REMEDY)
@@ -55,18 +60,18 @@ def checked_listen(text: str) -> Listen:
 
 
 def listen_of(endpoint: str) -> Listen:
-    """Where a peer with this endpoint listens."""
+    """Returns the address on which a peer with this endpoint listens."""
     parts = urlsplit(checked_endpoint(endpoint))
     return Listen(parts.hostname or "", parts.port or 80)
 
 
 def checked_endpoint(endpoint: str) -> str:
-    """An endpoint of the federation document, if it can be reached without TLS."""
+    """Returns the endpoint; raises ValueRefused unless it is reachable without TLS."""
     parts = urlsplit(endpoint)
     if parts.scheme != "http":
         raise ValueRefused(
-            f"the endpoint {shorten(endpoint)} asks for TLS, which comes later",
-            remedy="give one such as http://127.0.0.1:8701/",
+            f"the endpoint {shorten(endpoint)} requires TLS, which is not supported yet",
+            remedy="use one such as http://127.0.0.1:8701/",
         )
     if not is_loopback(parts.hostname or ""):
         raise ValueRefused(
@@ -76,7 +81,7 @@ def checked_endpoint(endpoint: str) -> str:
 
 
 def peer_url(endpoint: str) -> str:
-    """The address of its Peer port."""
+    """Returns the URL of the port Peer."""
     return urljoin(endpoint, "peer")
 
 

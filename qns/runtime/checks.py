@@ -1,81 +1,53 @@
-"""Checks: what `qns peer check` looks at before a peer is started, or while it runs."""
+"""Checks: the checks of `qns peer check`, which can be made before and while a peer runs."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
-import json
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
-from pathlib import Path
-from time import perf_counter, time
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import aiohttp
 
-from qns.errors import QnsError
-from qns.federation.document import Organisation
-from qns.runtime.addresses import Listen, health_url
+from qns.edl.messages import Document, Envelope, FetchDocument
+from qns.errors import FederationError, QnsError
+from qns.federation.document import Federation
+from qns.federation.document_xml import read_federation
+from qns.peer.opening import DocumentPlan, Opening, inspect, plan_document
+from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.configuration import Configuration
-from qns.runtime.health import free_bytes
-from qns.store.connection import open_copy
+from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
+from qns.runtime.findings import Finding, Verdict
+from qns.runtime.health import LOST_STORE_REMEDY, NEARLY_FULL_BYTES, free_bytes
+from qns.runtime.incidents import LOST_STORE
+from qns.runtime.twin import find_twin
+from qns.soap.peer_client import read_reply, write_call
+from qns.store.connection import check_unused, refuse_emptied
+from qns.store.lineage import FileLineage
+from qns.store.memory import MemoryStore
+from qns.store.reading import StoreReader
 from qns.store.sqlite import LOW_WATER_BYTES
 
-ANSWER_WITHIN_S: Final = 5.0
-_CLOCK_S: Final = 2.0
-"""A difference of clocks that is worth a word."""
-_MOST_BYTES: Final = 100_000
-
-
-class Verdict(Enum):
-    OK = "OK"
-    WARN = "WARN"
-    FAIL = "FAIL"
-
-
-class Finding(NamedTuple):
-    verdict: Verdict
-    what: str
-    words: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What `GET /health` of a peer said."""
-
-    state: dict[str, Any]
-    seconds: float
-    clock_ahead_s: float
+_EMPTY: Final = MemoryStore()
+"""Stands for a store that will be created."""
 
 
 async def check(configuration: Configuration) -> list[Finding]:
-    """Of a configuration that could be read."""
-    timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
-        others = [
-            each
-            for name, each in sorted(configuration.federation.organisations.items())
-            if name != configuration.organisation
-        ]
-        own, *answers = await asyncio.gather(
-            _health(session, configuration.listen.url),
-            *(_health(session, each.endpoint) for each in others if each.endpoint),
-        )
-    is_running = isinstance(own, Answer) and _name(own) == configuration.organisation
-    findings = [
+    """Checks a valid configuration, the store, the port and the other peers."""
+    me, url = configuration.organisation, configuration.listen.url
+    own = (await ask_health([url]))[url]
+    is_running = isinstance(own, Answer) and own.organisation == me
+    start = None if is_running else _start(configuration)
+    in_force = await _in_force(configuration) if start is None else start.in_force
+    return [
         Finding(Verdict.OK, "configuration", f"the peer of {configuration.organisation}"),
         *_document(configuration),
-        *_store(configuration.store, is_running=is_running),
+        *_store(configuration, start, in_force),
         *_port(configuration, own, is_running=is_running),
+        *await _twin(configuration, is_running=is_running),
+        *await check_connections(_used(configuration, in_force), me),
     ]
-    remaining = iter(answers)
-    for each in others:
-        findings += _other(each, next(remaining) if each.endpoint else "", configuration)
-    return findings
 
 
 # --- this peer ------------------------------------------------------------------------------------
@@ -101,28 +73,32 @@ def _document(configuration: Configuration) -> Iterator[Finding]:
         )
 
 
-def _store(store: Path, *, is_running: bool) -> Iterator[Finding]:
+def _store(
+    configuration: Configuration, start: _Start | None, in_force: bytes | None
+) -> Iterator[Finding]:
+    """Yields what is found of the store; `start` is None if the peer runs."""
+    store = configuration.store
     folder = store.parent
     if not folder.is_dir():
-        yield Finding(Verdict.FAIL, "store", f"there is no folder {folder}", "make it")
+        yield Finding(Verdict.FAIL, "store", f"there is no folder {folder}", "create it")
         return
     if not os.access(folder, os.W_OK | os.X_OK):
         yield Finding(
-            Verdict.FAIL, "store", f"{folder} may not be written", "let this user write there"
+            Verdict.FAIL, "store", f"{folder} is not writable", "let this user write there"
         )
-    elif is_running and not store.exists():
+    elif start is None and not store.exists():
         yield Finding(
             Verdict.FAIL,
             "store",
             f"a peer of this organisation runs at this address already, and not on {store}",
-            "stop it, or give another address or its store",
+            "stop it, or configure another address or its store",
         )
-    elif is_running:
+    elif start is None:
         yield Finding(Verdict.OK, "store", f"{store} is in use by the running peer")
-    elif not store.exists():
-        yield Finding(Verdict.OK, "store", f"{store} will be made")
+        if in_force is not None:
+            yield from _plan(plan_document(in_force, configuration.document))
     else:
-        yield _existing(store)
+        yield from _of_start(configuration, start)
     free = free_bytes(store)
     if free is None:
         return
@@ -131,22 +107,99 @@ def _store(store: Path, *, is_running: bool) -> Iterator[Finding]:
             Verdict.FAIL,
             "disk",
             f"{free:,} bytes are free",
-            f"free some space: below {LOW_WATER_BYTES:,} nothing new is stored",
+            f"free some space: with less than {LOW_WATER_BYTES:,} bytes nothing new is stored",
+        )
+    elif free < NEARLY_FULL_BYTES:
+        yield Finding(
+            Verdict.WARN,
+            "disk",
+            f"{free:,} bytes are free",
+            f"free some space: with less than {LOW_WATER_BYTES:,} bytes nothing new is stored",
         )
     else:
         yield Finding(Verdict.OK, "disk", f"{free / 2**30:,.1f} GiB are free")
 
 
-def _existing(store: Path) -> Finding:
+class _Start(NamedTuple):
+    """What a start of the peer finds."""
+
+    opening: Opening | QnsError
+    """What is in the store, or the error with which the start fails."""
+    has_run: bool = False
+    """True if the lineage file knows earlier starts."""
+    is_restored: bool = False
+    """True if the start takes the store for an older copy."""
+
+    @property
+    def in_force(self) -> bytes | None:
+        """The document that the store has; None if there is none or the start fails."""
+        return self.opening.stored if isinstance(self.opening, Opening) else None
+
+
+def _start(configuration: Configuration) -> _Start:
+    store = configuration.store
     try:
-        open_copy(store).close()
+        refuse_emptied(store, configuration.lineage)
+        marks = FileLineage(configuration.lineage).read()
+        if store.exists():
+            check_unused(store)
+            with StoreReader(store) as rows:
+                opening = inspect(rows, configuration.organisation, configuration.document)
+        else:
+            opening = inspect(_EMPTY, configuration.organisation, configuration.document)
     except QnsError as error:
-        return Finding(Verdict.FAIL, "store", f"{store} {error.problem}", error.remedy)
-    if not os.access(store, os.W_OK):
-        return Finding(
-            Verdict.FAIL, "store", f"{store} may not be written", "let this user write the file"
+        return _Start(error)
+    return _Start(opening, has_run=bool(marks), is_restored=opening.is_restored(marks))
+
+
+def _of_start(configuration: Configuration, start: _Start) -> Iterator[Finding]:
+    """Yields what a start of the peer finds in its store and does with its document."""
+    store, opening = configuration.store, start.opening
+    if isinstance(opening, FederationError):
+        yield Finding(Verdict.FAIL, "federation", opening.problem, opening.remedy)
+        return
+    if isinstance(opening, QnsError):
+        yield Finding(Verdict.FAIL, "store", f"{store} {opening.problem}", opening.remedy)
+        return
+    if store.exists() and not os.access(store, os.W_OK):
+        yield Finding(
+            Verdict.FAIL, "store", f"{store} is not writable", "let this user write the file"
         )
-    return Finding(Verdict.OK, "store", f"{store} can be opened")
+    elif opening.identity is not None and start.is_restored:
+        yield Finding(
+            Verdict.WARN,
+            "store",
+            f"{store} was restored from an older copy, or its lineage file is missing",
+            "if that is intended, start the peer: it tells the others what it cannot send any more",
+        )
+    elif opening.identity is not None:
+        yield Finding(Verdict.OK, "store", f"{store} can be opened")
+    elif start.has_run:
+        yield Finding(Verdict.WARN, "store", LOST_STORE, LOST_STORE_REMEDY)
+    else:
+        yield Finding(Verdict.OK, "store", f"{store} will be created")
+    yield from _plan(opening.plan)
+
+
+def _used(configuration: Configuration, in_force: bytes | None) -> Federation:
+    """Returns the document that the peer uses: a configured one that is older is not used."""
+    if in_force is None or plan_document(in_force, configuration.document).installs:
+        return configuration.federation
+    return read_federation(in_force)
+
+
+def _plan(plan: DocumentPlan) -> Iterator[Finding]:
+    """Yields what becomes of the configured document."""
+    refusal = plan.refusal
+    if refusal is not None:
+        place = f"{refusal.place}: " if refusal.place else ""
+        yield Finding(Verdict.FAIL, "federation", f"{place}{refusal.problem}", refusal.remedy)
+    elif plan.installs:
+        yield Finding(Verdict.OK, "federation", "the peer puts it in force when it starts")
+    elif plan.notice:
+        yield Finding(
+            Verdict.WARN, "federation", plan.notice, "replace the file by the document in force"
+        )
 
 
 def _port(
@@ -168,7 +221,7 @@ def _port(
             Verdict.FAIL,
             "listen",
             f"{listen.url}: {problem}",
-            "stop who uses the port, or give another one: listen in the configuration",
+            "stop the program that uses the port, or set another one with listen",
         )
     else:
         yield Finding(Verdict.OK, "listen", f"{listen.url} is free")
@@ -178,8 +231,13 @@ def _port(
             Verdict.WARN,
             "listen",
             f"the federation document has no endpoint for {configuration.organisation}",
-            "others cannot call this peer: add one there",
+            "add one there: without it, other peers cannot call this peer",
         )
+
+
+async def _twin(configuration: Configuration, *, is_running: bool) -> list[Finding]:
+    twin = None if is_running else await find_twin(configuration)
+    return [] if twin is None else [Finding(Verdict.FAIL, "listen", twin.problem, twin.remedy)]
 
 
 def _bind_problem(listen: Listen) -> str:
@@ -195,85 +253,20 @@ def _bind_problem(listen: Listen) -> str:
     return ""
 
 
-# --- other peers ----------------------------------------------------------------------------------
-
-
-async def _health(session: aiohttp.ClientSession, endpoint: str) -> Answer | str:
-    """The answer, or why there is none."""
-    started, clock = perf_counter(), time()
+async def _in_force(configuration: Configuration) -> bytes | None:
+    """Returns the document in force at the running peer; None if it does not answer."""
+    request = Envelope(configuration.organisation, 0, (), FetchDocument())
+    body, action = write_call(request)
+    headers = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": action}
+    url = peer_url(configuration.listen.url)
+    timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
     try:
-        async with session.get(health_url(endpoint), allow_redirects=False) as response:
-            state = await _state(response)
-    except TimeoutError:
-        return f"no answer within {ANSWER_WITHIN_S:g} s"
-    except (aiohttp.ClientError, OSError):
-        return "nobody answers"
-    if not isinstance(state, dict) or "organisation" not in state:
-        return "answers, but is no peer of QNS"
-    seconds = perf_counter() - started
-    told = state.get("time")
-    theirs = told if isinstance(told, int | float) else clock
-    return Answer(state, seconds, theirs - (clock + seconds / 2))
-
-
-async def _state(response: aiohttp.ClientResponse) -> Any:
-    content = b""
-    async for piece in response.content.iter_any():
-        content += piece
-        if len(content) > _MOST_BYTES:
-            return None
-    try:
-        return json.loads(content)
-    except ValueError:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
+            session.post(url, data=body, headers=headers) as response,
+        ):
+            answer = read_reply(request, response.status, await response.read())
+    except (aiohttp.ClientError, OSError, TimeoutError):
         return None
-
-
-def _other(
-    other: Organisation, answer: Answer | str, configuration: Configuration
-) -> Iterator[Finding]:
-    name = other.name
-    if not other.endpoint:
-        yield Finding(
-            Verdict.WARN,
-            name,
-            "the federation document has no endpoint for it",
-            "add one: until then nothing reaches it",
-        )
-        return
-    if isinstance(answer, str):
-        yield Finding(
-            Verdict.WARN, name, f"{other.endpoint}: {answer}", "start it, or check its endpoint"
-        )
-        return
-    if _name(answer) != name:
-        yield Finding(
-            Verdict.FAIL,
-            name,
-            f"{other.endpoint} is the peer of {_name(answer)}",
-            "correct the endpoint in the federation document",
-        )
-        return
-    yield Finding(Verdict.OK, name, f"{other.endpoint} answers in {answer.seconds * 1000:.0f} ms")
-    ahead = answer.clock_ahead_s
-    if abs(ahead) > max(_CLOCK_S, answer.seconds):
-        yield Finding(
-            Verdict.WARN,
-            name,
-            f"its clock is {abs(ahead):.1f} s {'ahead' if ahead > 0 else 'behind'}",
-            "set the clocks by NTP: times of publication are compared across organisations",
-        )
-    else:
-        yield Finding(Verdict.OK, name, f"its clock differs by {abs(ahead) * 1000:.0f} ms")
-    version = answer.state.get("document")
-    if isinstance(version, int) and version != configuration.federation.version:
-        yield Finding(
-            Verdict.WARN,
-            name,
-            f"it has version {version} of the federation document, not "
-            f"{configuration.federation.version}",
-            "the newer one is fetched when the peers talk",
-        )
-
-
-def _name(answer: Answer) -> str:
-    return str(answer.state.get("organisation"))
+    document = answer.body if answer is not None else None
+    return document.xml if isinstance(document, Document) else None

@@ -1,12 +1,14 @@
-"""Configuration: the TOML file of one peer, read and checked before anything starts.
+"""Configuration: reads and checks the TOML file of a peer before anything starts.
 
-Every error names the key and says what to write instead.
+Every error names the key and what to write instead.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -16,18 +18,25 @@ from typing import Any, Final
 
 from qns.errors import DocumentError, FederationError, NameNotKnown, QnsError, ValueRefused, show
 from qns.federation.document import Federation
-from qns.federation.document_xml import MAX_FEDERATION_BYTES, read_federation
-from qns.runtime.addresses import Listen, checked_endpoint, checked_listen, listen_of
+from qns.federation.document_xml import MAX_FEDERATION_BYTES
+from qns.peer.tuning import Tuning
+from qns.runtime.addresses import Listen, checked_listen, listen_of
+from qns.runtime.documents import read_document
 from qns.runtime.logs import FORMATS
-from qns.tuning import Tuning
 
+MERGING: Final = ("containment", "exact")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
-_KEYS: Final = ("organisation", "federation", "store", "listen", "history", "log", "tuning")
+_KEYS: Final = (
+    *("organisation", "federation", "store", "listen", "admin", "history", "merging"),
+    *("log", "tuning"),
+)
 _LOG_KEYS: Final = ("level", "format")
 _MAX_BYTES: Final = 1_000_000
 _LARGEST: Final = {"notifications_per_call": 500, "bytes_per_call": 1_000_000}
-"""What others can read, of the port Peer's bounds."""
+"""The largest values with which messages stay within the bounds of the port Peer."""
+_MOST_SOCKET_PATH_BYTES: Final = 107 if sys.platform == "linux" else 103
+"""The operating system stores the path of a socket in a field of 108 or 104 bytes, with a NUL."""
 _PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 _KINDS: Final = {
     str: ("a text", 'in quotes, such as "{}"'),
@@ -41,24 +50,45 @@ class Configuration:
     organisation: str
     federation: Federation
     document: bytes
-    """The federation document, as it is in its file."""
+    """The exact bytes of the federation document."""
     store: Path
     listen: Listen
+    admin: Path
+    """The path of the socket on which the peer takes commands of its operator."""
     history: bool = False
-    """Keep the record that `qns verify` judges."""
+    """True if the peer records the history that `qns verify` judges."""
+    merging: str = MERGING[0]
+    """How the views for producers are merged: by containment, or beyond it."""
     log_level: int = logging.INFO
     log_format: str = FORMATS[0]
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
     def lineage(self) -> Path:
-        """Beside the store, but not part of a backup."""
+        """The path of the lineage file, which is beside the store and not part of a backup."""
         return self.store.with_name(f"{self.store.name}.lineage")
+
+    @property
+    def drain(self) -> Path:
+        """The path of the file that exists while the peer drains."""
+        return self.store.with_name(f"{self.store.name}.draining")
 
 
 def read_configuration(path: Path) -> Configuration:
     try:
         return _configuration(_parsed(_content(path, _MAX_BYTES, "configuration")), path.parent)
+    except QnsError as error:
+        raise error.at(str(path)) from None
+
+
+def read_admin_path(path: Path) -> Path:
+    """Returns the socket of the admin port, without checking the rest of the configuration.
+
+    An operator can thereby reach a running peer whose files have become invalid.
+    """
+    try:
+        table = _parsed(_content(path, _MAX_BYTES, "configuration"))
+        return _admin(table, path.parent, _store(table, path.parent))
     except QnsError as error:
         raise error.at(str(path)) from None
 
@@ -69,7 +99,7 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
     file = folder / _text(table, "federation", "federation.xml", required=True)
     document = _content(file, MAX_FEDERATION_BYTES, "federation document")
     try:
-        federation = read_federation(document)
+        federation = read_document(document)
     except QnsError as error:
         raise error.at(str(file)) from None
     if organisation not in federation:
@@ -78,26 +108,55 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         )
     log = _section(table, "log")
     _refuse_unknown(log, _LOG_KEYS, "key")
+    store = _store(table, folder)
     return Configuration(
         organisation,
         federation,
         document,
-        folder / (_text(table, "store", "inps.db") or f"{organisation}.db"),
+        store,
         _listen(table, federation, organisation),
+        _admin(table, folder, store),
         _value(table, "history", bool) or False,
-        getattr(logging, _choice(log, "level", LEVELS, "info").upper()),
-        _choice(log, "format", FORMATS, FORMATS[0]),
+        _choice(table, "merging", MERGING, MERGING[0]),
+        getattr(logging, _choice(log, "level", LEVELS, "info", "log").upper()),
+        _choice(log, "format", FORMATS, FORMATS[0], "log"),
         _tuning(_section(table, "tuning")),
     )
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _store(table: Mapping[str, Any], folder: Path) -> Path:
+    organisation = _text(table, "organisation", "INPS", required=True)
+    store = folder / (_text(table, "store", "inps.db") or f"{organisation}.db")
+    if store.is_dir():
+        raise ValueRefused(
+            f"{store} is a folder",
+            place="store",
+            remedy=f"name a file in it, such as {store / f'{organisation}.db'}",
+        )
+    return store
+
+
+def _admin(table: Mapping[str, Any], folder: Path, store: Path) -> Path:
+    given = _text(table, "admin", "/run/qns/inps.admin")
+    path = folder / given if given else store.with_name(f"{store.name}.admin")
+    length = len(os.fsencode(path))
+    if length > _MOST_SOCKET_PATH_BYTES:
+        raise ValueRefused(
+            f"the path of the admin port has {length} bytes, and a socket can have at most "
+            f"{_MOST_SOCKET_PATH_BYTES}: {path}",
+            place="admin",
+            remedy='write a shorter path, such as admin = "/run/qns/inps.admin"',
+        )
+    return path
 
 
 # --- the federation document and the address ------------------------------------------------------
 
 
 def _listen(table: Mapping[str, Any], federation: Federation, organisation: str) -> Listen:
-    for name, other in federation.organisations.items():
-        if other.endpoint and name != organisation:
-            _at_endpoint_of(name, other.endpoint)
     text = _text(table, "listen", "127.0.0.1:8701")
     if text:
         try:
@@ -111,15 +170,7 @@ def _listen(table: Mapping[str, Any], federation: Federation, organisation: str)
             place="listen",
             remedy='add one there, or write listen = "127.0.0.1:8701" here',
         )
-    return _at_endpoint_of(organisation, endpoint)
-
-
-def _at_endpoint_of(name: str, endpoint: str) -> Listen:
-    try:
-        checked_endpoint(endpoint)
-        return listen_of(endpoint)
-    except QnsError as error:
-        raise error.at(f"federation: {name}") from None
+    return listen_of(endpoint)
 
 
 # --- tuning ---------------------------------------------------------------------------------------
@@ -135,7 +186,7 @@ def _tuning(section: Mapping[str, Any]) -> Tuning:
     tuning = replace(defaults, **given)
     if tuning.longest_pause_s < tuning.first_pause_s:
         raise ValueRefused(
-            f"longest_pause_s is {tuning.longest_pause_s:g}, first_pause_s is "
+            f"longest_pause_s is {tuning.longest_pause_s:g}, less than first_pause_s, which is "
             f"{tuning.first_pause_s:g}",
             place="tuning",
             remedy="pauses grow from the first to the longest",
@@ -161,7 +212,7 @@ def _number(name: str, value: object, default: float) -> float:
         raise ValueRefused(
             f"{value:,} is too much for one message",
             place=place,
-            remedy=f"at most {_LARGEST[name]:,}; the default is {default:,}",
+            remedy=f"use at most {_LARGEST[name]:,}; the default is {default:,}",
         )
     return value
 
@@ -177,7 +228,7 @@ def _content(path: Path, limit: int, what: str) -> bytes:
         raise QnsError(
             f"the {what} cannot be read: {error.strerror or error}",
             place=str(path),
-            remedy="check the path; those in a configuration are relative to its folder",
+            remedy="check the path; paths in a configuration are relative to its folder",
         ) from None
     if len(content) > limit:
         raise QnsError(f"the {what} is larger than {limit:,} bytes", place=str(path))
@@ -192,12 +243,13 @@ def _parsed(content: bytes) -> dict[str, Any]:
             f"byte {error.start + 1} is not UTF-8", remedy="save the file as UTF-8"
         ) from None
     except tomllib.TOMLDecodeError as error:
-        told = _PLACE.fullmatch(str(error))
-        problem = DocumentError(
-            f"this is not TOML: {told[1] if told else error}",
-            remedy='write lines such as organisation = "INPS"',
+        problem, line, column = str(error), None, None
+        if found := _PLACE.fullmatch(problem):
+            problem, line, column = found[1], int(found[2]), int(found[3])
+        refusal = DocumentError(
+            f"this is not TOML: {problem}", remedy='write lines such as organisation = "INPS"'
         )
-        raise (problem.at_mark(int(told[2]), int(told[3])) if told else problem) from None
+        raise (refusal if line is None else refusal.at_mark(line, column)) from None
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], kind: str) -> None:
@@ -230,8 +282,10 @@ def _section(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return _value(table, key, dict) or {}
 
 
-def _choice(table: Mapping[str, Any], key: str, known: tuple[str, ...], default: str) -> str:
+def _choice(
+    table: Mapping[str, Any], key: str, known: tuple[str, ...], default: str, kind: str = ""
+) -> str:
     text = _text(table, key, default) or default
     if text not in known:
-        raise NameNotKnown(f"log {key}", text, known)
+        raise NameNotKnown(f"{kind} {key}".strip(), text, known)
     return text

@@ -1,60 +1,59 @@
-"""Driver: the turns of a peer, one after the other, each committed before anything of it leaves.
+"""Driver: runs the turns of a peer one after the other and commits each before its effects leave.
 
-The peer runs in the event loop; only what waits for the disk runs in a thread of its own. While a
-commit is under way the peer goes on in memory: the turns that happen meanwhile are committed
-together afterwards, so that group commit comes by itself. If a commit fails, nothing of it or of
-those turns has left; the peer is opened again from the disk after a pause, and meanwhile everybody
-hears that it is busy.
+The peer runs in the event loop; only the wait for the disk is in a thread of its own. The turn
+queue decides which turns share a commit. If a commit fails, none of its effects has left. The store
+is then opened again after a pause, and meanwhile every request is answered with Busy.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from logging import ERROR, INFO
 from math import inf
-from time import monotonic, perf_counter, time
+from time import perf_counter
 from typing import Final
 
-from qns.edl.layer import Send
 from qns.edl.messages import Envelope
+from qns.edl.requests import Send
 from qns.errors import Busy, QnsError, StoreFull
-from qns.gateway import Gateway
-from qns.inputs import Answered, Effects, Input, Output
-from qns.peer import Peer
-from qns.runtime.logs import tell, tell_exception
-from qns.runtime.news import Waiter
-from qns.runtime.waiting import Group, Then, Waiting, needs_room, told_to
-from qns.turn import Record
+from qns.peer.backoff import Backoff
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Answered, Effects, Input, Output
+from qns.peer.outcomes import Outcomes
+from qns.peer.peer import Peer
+from qns.peer.status import PeerStatus
+from qns.peer.turn_queue import CommitGroup, OnAnswer, PendingInput, TurnQueue
+from qns.runtime.chores import Chore, Chores
+from qns.runtime.clock import SteadyClock, timed
+from qns.runtime.delivery_waiter import DeliveryWaiters
+from qns.runtime.documents import report_plan
+from qns.runtime.full_disk import FullDisk
+from qns.runtime.logs import log_event, log_exception
+from qns.runtime.pending_inputs import resolve, resolver
 
 MOST_WAITING: Final = 10_000
-MOST_PER_TURN: Final = 256
-"""A turn occupies the event loop: bounded, so that others are heard in between."""
-_ENOUGH_TO_WORK_AHEAD: Final = 4
-"""Every turn also looks at all links: for one input alone that would cost more than it gains."""
-_FIRST_PAUSE_S: Final = 0.5
-_LONGEST_PAUSE_S: Final = 30.0
+_REOPEN: Final = Backoff(first_s=0.5, longest_s=30.0)
 _LONGEST_SLEEP_S: Final = 60.0
-"""The peer's times are of a clock that may be set: the wake-up is looked at again after this."""
+"""The clock may be changed, so the wake-up time is checked at least this often."""
 _SHORTEST_SLEEP_S: Final = 0.001
 
 Open = Callable[[float], Gateway]
-"""A gateway on the store, opened afresh at this time; called in the commit thread."""
-Exchange = Callable[[Send], Awaitable[Envelope | None]]
-"""Brings a request to another peer and its answer back, or None if there is none."""
-Watch = Callable[[Peer, list[Record], float], None]
-"""Is told what a committed turn recorded, and its time."""
-Committed = Callable[[float], None]
-"""Is told how many seconds a commit took."""
+"""Opens a gateway on the store at this time; is called in the commit thread."""
+SendToPeer = Callable[[Send], Awaitable[Envelope | str]]
+"""Sends a request to another peer; returns its answer, or why there is none."""
+Observer = Callable[[Outcomes, float], None]
+"""Callback that receives the outcomes of a committed turn, and its time."""
+OnCommit = Callable[[float], None]
+"""Callback that receives how many seconds a commit took."""
 
 
 @dataclass(slots=True)
 class Trouble:
-    """Why the peer takes nothing in at present."""
+    """Why the peer accepts no input at present."""
 
     reason: str
     since: float
@@ -63,46 +62,43 @@ class Trouble:
 @dataclass(slots=True, eq=False)
 class Driver:
     open: Open
-    exchange: Exchange
-    watch: Watch = lambda *_: None
-    committed: Committed = lambda _: None
+    send_to_peer: SendToPeer
+    observers: tuple[Observer, ...] = ()
+    on_commit: OnCommit = lambda _: None
+    refuse: Callable[[Input], Busy | None] = lambda _: None
+    """Returns an error for an input that the peer does not accept at present."""
     most_waiting: int = MOST_WAITING
-    pause_s: float = _FIRST_PAUSE_S
-    """Before the store is opened again after a failure; doubles while it fails."""
+    backoff: Backoff = _REOPEN
+    """The pauses before the store is opened again after a failure."""
     trouble: Trouble | None = None
     commit_failures: int = 0
     refused_document: str = ""
-    """Why the document of the configuration is not in force."""
+    """Why the document of the configuration is not in force; empty if it is."""
     last_failure: Trouble | None = None
     is_stopping: bool = False
+    waiters: DeliveryWaiters = field(default_factory=DeliveryWaiters)
+    """The pulls that wait for deliveries."""
+    now: Callable[[], float] = field(default_factory=lambda: SteadyClock().now)
     _gateway: Gateway | None = None
-    _life: int = 0
-    """Counts gateways: the answer to a request of an earlier one is nobody's."""
-    _now: float = 0.0
-    _passed: float = inf
-    """The monotonic clock at that time."""
-    _full_until: float = 0.0
-    _full_pause_s: float = 0.0
-    """For how long nothing is taken in that needs room on the disk."""
-    _queue: deque[Waiting] = field(default_factory=deque)
+    _generation: int = 0
+    """Counts the gateways, so that answers to requests of an earlier one are ignored."""
+    _full_disk: FullDisk = field(default_factory=FullDisk)
+    _queue: TurnQueue = field(default_factory=TurnQueue)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _is_due: bool = False
-    """The peer wants a turn though nothing came in."""
-    _begun: Group = field(default_factory=Group)
-    """Turns that wait for the commit under way."""
     _commit: asyncio.Future[float] | None = None
-    _committing: Group | None = None
+    _damage: QnsError | None = None
+    """What a check of the store has found; None if nothing."""
     _timer: asyncio.TimerHandle | None = None
     _thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="commit")
     )
-    _exchanges: set[asyncio.Task[None]] = field(default_factory=set)
+    _chores: Chores = field(default_factory=Chores)
+    _sending: set[asyncio.Task[None]] = field(default_factory=set)
     _turns: asyncio.Task[None] | None = None
-    _waiters: dict[str, set[asyncio.Event]] = field(default_factory=dict)
 
     @property
     def gateway(self) -> Gateway:
-        """The one in use, or the last one."""
+        """The gateway in use, or the last one."""
         assert self._gateway is not None, "started first"
         return self._gateway
 
@@ -111,62 +107,60 @@ class Driver:
         return self.gateway.peer
 
     @property
-    def waiting(self) -> int:
-        return len(self._queue)
+    def status(self) -> PeerStatus:
+        return self.gateway.status
 
     @property
-    def pulls(self) -> int:
-        """How many wait for deliveries."""
-        return sum(map(len, self._waiters.values()))
+    def waiting(self) -> int:
+        """The number of inputs that wait for a turn."""
+        return len(self._queue)
 
-    def now(self) -> float:
-        """The time of day; if the clock is set back, it goes on from where it was."""
-        told, passed = time(), monotonic()  # in this order: what comes in between is not counted
-        self._now = max(self._now + max(0.0, passed - self._passed), told)
-        self._passed = passed
-        return self._now
-
-    # --- from outside -----------------------------------------------------------------------------
+    # --- public -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Opens the store; an error is the caller's."""
+        """Opens the store and begins to run turns; raises if the store cannot be opened."""
         await self._open_gateway()
         self._turns = asyncio.create_task(self._run(), name="turns")
 
-    def ask(self, input: Input, then: Then) -> None:
-        """Tells the answer once all that it says is on the disk; Busy at once if too many wait."""
-        refusal = self._refusal() or self._no_room_for(input)
+    def ask(self, input: Input, on_answer: OnAnswer) -> None:
+        """Queues an input; the callback gets the answer after the commit, or Busy at once."""
+        refusal = self._refusal() or self._full_disk.refusal(input) or self.refuse(input)
         if refusal is not None:
-            then(refusal)
+            on_answer(refusal)
         else:
-            self._put(Waiting(input, then))
+            self._put(PendingInput(input, on_answer))
 
     def submit(self, input: Input) -> asyncio.Future[Output]:
-        """The same, for who awaits it."""
+        """Awaitable variant of `ask`."""
         answer: asyncio.Future[Output] = asyncio.get_running_loop().create_future()
-        self.ask(input, told_to(answer))
+        self.ask(input, resolver(answer))
         return answer
 
-    def deliveries_of(self, subscription: str) -> Waiter:
-        """To wait for deliveries of a subscription: `with driver.deliveries_of(id) as news`."""
-        return Waiter(self._waiters, subscription)
+    def distrust_store(self, error: QnsError) -> None:
+        """Serves nothing more from a store that a check has found damaged; opens it again."""
+        self._damage = error
+        self._wake.set()
 
-    def wake_waiters(self) -> None:
-        """Nobody waits for deliveries any longer: the process stops."""
-        for events in self._waiters.values():
-            for event in events:
-                event.set()
+    async def between_turns(self, chore: Chore) -> None:
+        """Runs a chore in the commit thread while no turn and no commit is under way."""
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
+        done = self._chores.add(chore)
+        self._wake.set()
+        await done
 
     async def stop(self) -> None:
-        """Finishes what is waiting, then closes nothing but itself."""
+        """Handles the inputs that wait, then stops; the store stays open."""
         self.is_stopping = True
         self._wake.set()
         if self._turns is not None:
             await self._turns
+        self._chores.refuse_all()
         self._sleep_until(inf)
-        for task in list(self._exchanges):
+        for task in list(self._sending):
             task.cancel()
-        await asyncio.gather(*self._exchanges, return_exceptions=True)
+        await asyncio.gather(*self._sending, return_exceptions=True)
         self._thread.shutdown()
 
     def _refusal(self) -> Busy | None:
@@ -182,14 +176,8 @@ class Driver:
             )
         return None
 
-    def _no_room_for(self, input: Input) -> Busy | None:
-        """While the disk is full only what frees room, or needs none, is taken in."""
-        if self._full_until <= monotonic() or not needs_room(input):
-            return None
-        return StoreFull("no room left on the disk of this peer", remedy="try again later")
-
-    def _put(self, waiting: Waiting) -> None:
-        self._queue.append(waiting)
+    def _put(self, pending: PendingInput) -> None:
+        self._queue.put(pending)
         self._wake.set()
 
     # --- turns ------------------------------------------------------------------------------------
@@ -198,100 +186,87 @@ class Driver:
         while not (self.is_stopping and not self._queue and self._commit is None):
             await self._wake.wait()
             self._wake.clear()
-            batch: list[Waiting] = []
             try:
-                self._see_whether_committed()
-                batch = self._gathered()
-                if batch or self._is_due:
-                    self._turn(batch)
-                    batch = []  # it belongs to what is to be committed now
-                self._commit_begun()
+                if self._damage is not None:
+                    raise self._damage
+                self._finish_commit()
+                if self._chores:
+                    await self._run_chore()
+                    continue
+                if self._queue.begin_turn(self.gateway, self.now()):
+                    self._wake.set()
+                self._begin_commit()
             except Exception as error:
                 if not isinstance(error, QnsError):
-                    tell_exception("a turn failed")
-                await self._failed(batch, error)
+                    log_exception("a turn failed")
+                await self._failed(error)
 
-    def _gathered(self) -> list[Waiting]:
-        """What waits. While the disk is busy, a few wait until there are more."""
-        if self._commit is not None and len(self._queue) < _ENOUGH_TO_WORK_AHEAD:
-            return []
-        room = MOST_PER_TURN - len(self._begun.inputs)
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), room))]
-        if self._queue and self._commit is None:
+    async def _run_chore(self) -> None:
+        """Runs a chore as soon as the commits that have begun are done; no turn begins before."""
+        if self._queue.is_idle:
+            await self._chores.run_next(self.gateway, self._thread)
             self._wake.set()
-        return batch
+        else:
+            self._begin_commit()
 
-    def _turn(self, batch: list[Waiting]) -> None:
-        self._is_due = False
-        now = self.now()
-        ahead = self._commit is not None or bool(self._begun.turns)
-        begun = self.gateway.begin([each.input for each in batch], now, ahead=ahead)
-        self._begun.transaction.add(begun.transaction)
-        self._begun.turns.append((batch, begun.effects, now))
-
-    def _commit_begun(self) -> None:
-        """If there is anything to commit, and nothing on its way to the disk."""
-        if self._commit is not None or not self._begun.turns:
+    def _begin_commit(self) -> None:
+        """Starts to commit the turns that wait, unless a commit is under way."""
+        transaction = self._queue.begin_commit()
+        if transaction is None:
             return
-        group, self._begun = self._begun, Group()
-        self._committing = group
-        if group.transaction:
+        if transaction:
             started = perf_counter()
-            make_last = self.gateway.store.prepare(group.transaction)
+            wait_for_disk = self.gateway.store.prepare(transaction)
             self._commit = asyncio.get_running_loop().run_in_executor(
-                self._thread, _timed, make_last, started
+                self._thread, timed, wait_for_disk, started
             )
             self._commit.add_done_callback(lambda _: self._wake.set())
         else:
-            self._committing = None
-            self._conclude(group)
+            self._conclude(self._queue.end_commit(self.gateway))
 
-    def _see_whether_committed(self) -> None:
-        """If so, all that waited for it leaves; an error is why it was not."""
+    def _finish_commit(self) -> None:
+        """Releases the effects of the commit if it is done; raises if it has failed."""
         if self._commit is None or not self._commit.done():
             return
         commit, self._commit = self._commit, None
-        self.committed(commit.result())
-        group, self._committing = self._committing, None
-        assert group is not None
+        self.on_commit(commit.result())
+        group = self._queue.end_commit(self.gateway)
         try:
-            if self._begun.transaction:
-                self._commit_begun()  # the disk need not wait until everybody is told
+            if self._queue.needs_commit:
+                self._begin_commit()  # the disk works while the effects are released
         finally:
             self._conclude(group)
 
-    def _conclude(self, group: Group) -> None:
-        if self._full_pause_s and any(needs_room(each.input) for each in group.inputs):
-            self._full_pause_s = 0.0
-        self.gateway.committed(len(group.turns))
-        for batch, effects, now in group.turns:
-            for waiting, output in zip(batch, effects.answers, strict=True):
-                waiting.resolve(output)
-            self._let_out(effects, now)
+    def _conclude(self, group: CommitGroup) -> None:
+        self._full_disk.commit_succeeded(each.input for each in group.inputs)
+        for inputs, effects, now in group.turns:
+            for pending, output in zip(inputs, effects.answers, strict=True):
+                resolve(pending, output)
+            self._release(effects, now)
 
-    def _let_out(self, effects: Effects, now: float) -> None:
+    def _release(self, effects: Effects, now: float) -> None:
+        """Releases the effects of a committed turn."""
         for send in effects.sends:
-            task = asyncio.create_task(self._bring(send, self._life))
-            self._exchanges.add(task)
-            task.add_done_callback(self._exchanges.discard)
-        for record in effects.records if self._waiters else ():
-            if record["do"] == "ntfy" and record["sub"] in self._waiters:
-                for event in self._waiters[record["sub"]]:
-                    event.set()
+            task = asyncio.create_task(self._send(send, self._generation))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+        if self.waiters:
+            self.waiters.notify(effects.outcomes.changed_queues())
         self._sleep_until(effects.wake_at)
         try:
-            self.watch(self.peer, effects.records, now)
-        except Exception:  # who only watches cannot stop the peer
-            tell_exception("the records of a turn were not counted")
+            for observe in self.observers:
+                observe(effects.outcomes, now)
+        except Exception:  # a failing observer must not stop the peer
+            log_exception("the records of a turn were not counted")
 
-    async def _bring(self, send: Send, life: int) -> None:
+    async def _send(self, send: Send, generation: int) -> None:
         try:
-            envelope = await self.exchange(send)
+            answer = await self.send_to_peer(send)
         except Exception:
-            tell_exception("a request to another peer failed", to=send.to)
-            envelope = None
-        if life == self._life and not self.is_stopping:
-            self._put(Waiting(Answered(send.number, envelope), None))
+            log_exception("a request to another peer failed", to=send.to)
+            answer = "an unexpected error: see the log"
+        if generation == self._generation and not self.is_stopping:
+            self._put(PendingInput(Answered.of(send.number, answer), None))
 
     def _sleep_until(self, wake_at: float) -> None:
         if self._timer is not None:
@@ -302,78 +277,64 @@ class Driver:
             self._timer = asyncio.get_running_loop().call_later(pause, self._fall_due)
 
     def _fall_due(self) -> None:
-        self._is_due = True
+        self._queue.is_due = True
         self._wake.set()
 
     # --- failures ---------------------------------------------------------------------------------
 
     async def _open_gateway(self) -> None:
-        """The first effects are let out like those of a turn."""
+        """Opens the store and releases the effects of the start."""
         now = self.now()
         loop = asyncio.get_running_loop()
         self._gateway = await loop.run_in_executor(self._thread, self.open, now)
-        self._life += 1
-        if self._gateway.restored:
-            tell(
-                logging.WARNING,
-                "the store was put back from an older copy",
-                epoch=self.peer.identity.epoch,
-            )
-        for answer in self._gateway.first.answers:
-            if isinstance(answer, QnsError):
-                self.refused_document = str(answer)
-                tell(
-                    logging.WARNING,
-                    "the federation document is not put in force",
-                    reason=str(answer),
-                )
-        self._let_out(self._gateway.first, now)
+        self._generation += 1
+        self.refused_document = report_plan(self._gateway.document_plan)
+        self._release(self._gateway.first, now)
 
-    async def _failed(self, batch: list[Waiting], error: Exception) -> None:
-        """Everybody in the turn hears why; then the peer is opened again from the disk."""
+    async def _failed(self, error: Exception) -> None:
+        """Answers the inputs that are lost with the error; then opens the store again."""
         reason = error.problem if isinstance(error, QnsError) else "an unexpected error"
         self.commit_failures += 1
         self.trouble = self.last_failure = Trouble(reason, self.now())
-        self._life += 1
+        self._damage = None
+        self._generation += 1
         self._sleep_until(inf)
-        lost = [*self._begun.inputs, *batch]
-        self._begun = Group()
-        if self._commit is not None:  # of turns before the one that failed
+        lost = self._queue.drop_begun()
+        if self._commit is not None:  # the commit of earlier turns may still succeed
             await asyncio.wait((self._commit,))
             with suppress(Exception):
-                self._see_whether_committed()
-        if self._committing is not None:
-            lost = [*self._committing.inputs, *lost]
-            self._committing = None
-        tell(logging.ERROR, "a turn was not committed", reason=reason, inputs=len(lost))
+                self._finish_commit()
+        lost = [*self._queue.drop_commit(), *lost]
+        log_event(ERROR, "a turn was not committed", reason=reason, inputs=len(lost))
         for each in lost:
-            each.resolve(error)
-        pause = self.pause_s
-        if isinstance(error, StoreFull):  # not again and again for each who publishes meanwhile
-            self._full_pause_s = min(max(2 * self._full_pause_s, pause), _LONGEST_PAUSE_S)
-            self._full_until = monotonic() + self._full_pause_s
+            resolve(each, error)
+        if isinstance(error, StoreFull):
+            self._full_disk.commit_failed(self.backoff)
+        failures = 0
         while not self.is_stopping:
-            refusal = self._refusal()
-            while self._queue:
-                self._queue.popleft().resolve(refusal)
-            await self._rest(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            self._refuse_queue()
+            failures += 1
+            await self._rest(self.backoff.pause_s(failures))
             try:
                 await self._open_gateway()
             except Exception as again:
                 if not isinstance(again, QnsError):
-                    tell_exception("the store could not be opened again")
+                    log_exception("the store could not be opened again")
                 self.trouble = Trouble(str(again), self.trouble.since)
-                tell(logging.ERROR, "the store could not be opened again", reason=str(again))
+                log_event(ERROR, "the store could not be opened again", reason=str(again))
             else:
                 self.trouble = None
-                tell(logging.INFO, "the store is open again", epoch=self.peer.identity.epoch)
+                log_event(INFO, "the store is open again", epoch=self.status.epoch)
                 return
-        while self._queue:
-            self._queue.popleft().resolve(self._refusal())
+        self._refuse_queue()
+
+    def _refuse_queue(self) -> None:
+        refusal = self._refusal()
+        for pending in self._queue.drop_waiting():
+            resolve(pending, refusal)
 
     async def _rest(self, pause_s: float) -> None:
-        """Until the pause is over or the process stops."""
+        """Waits until the pause is over or the process stops."""
         deadline = asyncio.get_running_loop().time() + pause_s
         while not self.is_stopping:
             left = deadline - asyncio.get_running_loop().time()
@@ -384,9 +345,3 @@ class Driver:
             except TimeoutError:
                 return
             self._wake.clear()
-
-
-def _timed(do: Callable[[], None], started: float) -> float:
-    """How many seconds it took since then."""
-    do()
-    return perf_counter() - started

@@ -1,27 +1,42 @@
-"""Health: whether the peer does its work, and if not fully, why, in words."""
+"""Health: whether the peer does its work and, if not fully, the reasons in words."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
 from typing import Any, Final
 
 from qns import __version__
-from qns.edl.messages import ReachabilityRow
-from qns.peer import Peer
+from qns.peer.outcomes import IncidentKind
+from qns.peer.status import PeerStatus
+from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
+from qns.runtime.incidents import LOST_STORE, TWIN
+from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.store.sqlite import LOW_WATER_BYTES
 
-OK: Final = "ok"
-DEGRADED: Final = "degraded"
-FAILING: Final = "failing"
+LOST_STORE_REMEDY: Final = (
+    "stop the peer and restore a backup with qns peer restore, or let users subscribe again; this "
+    "is shown until the next start"
+)
 
+NEARLY_FULL_BYTES: Final = 4 * LOW_WATER_BYTES
+"""A disk with fewer free bytes is nearly full."""
 _REMEMBERED_S: Final = 300.0
-"""How long a failed commit is told after the peer has recovered."""
-_NEARLY_FULL: Final = 4
-"""Times the low-water mark."""
+"""How long a failed commit is reported after the peer has recovered."""
+_MOST_NAMED: Final = 10
+"""How many subscriptions with dropped deliveries the reasons name."""
+_REFUSALS: Final = 3
+"""As many refusals in a row of the calls to one peer are a reason."""
+_REPEATS: Final = 5
+"""As many repetitions of a call that is answered, but in vain, are a reason."""
+_PENDING_S: Final = 120.0
+"""A subscription that is pending longer is a reason."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,59 +44,112 @@ class Health:
     driver: Driver
     store: Path
     started: float
+    """When the process started, in seconds since 1970."""
+    drain: Drain | None = None
+    _setback: IncidentKind | None = None
+    """The last setback of the store since the process started."""
 
     def state(self) -> dict[str, Any]:
-        peer = self.driver.peer
-        failing = self._failing()
-        degraded = [*self._degraded(), *_of_federation(peer), *_of_queues(peer)]
+        status, reasons = self.driver.status, self.reasons()
         return {
-            "status": FAILING if failing else DEGRADED if degraded else OK,
-            "reasons": [*failing, *degraded],
-            "organisation": peer.me,
+            "status": overall_status(reasons),
+            "reasons": [str(reason) for reason in reasons],
+            "organisation": status.organisation,
             "version": __version__,
-            "epoch": peer.identity.epoch,
-            "federation": peer.federation.name,
-            "document": peer.federation.version,
-            "subscriptions": len(peer.iil.table),
+            "epoch": status.epoch,
+            "federation": status.federation.name,
+            "document": status.federation.version,
+            "subscriptions": status.subscriptions,
             "commit_failures": self.driver.commit_failures,
             "uptime_s": round(time() - self.started, 3),
             "time": time(),
         }
 
-    def _failing(self) -> list[str]:
-        reasons = []
+    def reasons(self) -> list[Reason]:
+        """Returns why the peer is not ok; those for which it is failing come first."""
+        status = self.driver.status
+        found = [
+            *self._of_store(),
+            *self._of_driver(),
+            *_of_federation(status),
+            *_of_calls(status),
+            *_of_claims(status, self.driver.now()),
+            *_of_queues(status),
+            *self._of_subscriptions(status),
+        ]
+        return sorted(found, key=lambda reason: reason.status, reverse=True)
+
+    def _of_store(self) -> Iterator[Reason]:
         driver = self.driver
-        if driver.is_stopping:
-            reasons.append("the peer is stopping")
         if driver.trouble is not None:
             for_s = driver.now() - driver.trouble.since
-            reasons.append(f"nothing can be stored since {for_s:.0f} s: {driver.trouble.reason}")
-        free = free_bytes(self.store)
-        if free is not None and free < LOW_WATER_BYTES:
-            reasons.append(f"only {free:,} bytes are free on the disk: free some space")
-        return reasons
-
-    def _degraded(self) -> list[str]:
-        reasons = []
-        driver = self.driver
-        free, enough = free_bytes(self.store), _NEARLY_FULL * LOW_WATER_BYTES
-        if free is not None and LOW_WATER_BYTES <= free < enough:
-            reasons.append(
-                f"{free:,} bytes are free on the disk; below {LOW_WATER_BYTES:,} nothing is stored"
-            )
+            words = f"nothing can be stored since {for_s:.0f} s: {driver.trouble.reason}"
+            yield Reason(ReasonKind.STORE_FAILS, words)
         last = driver.last_failure
         if driver.trouble is None and last and driver.now() - last.since < _REMEMBERED_S:
             ago = driver.now() - last.since
-            reasons.append(f"a turn could not be stored {ago:.0f} s ago: {last.reason}")
-        if driver.waiting >= driver.most_waiting:
-            reasons.append(f"{driver.waiting:,} requests are waiting: more are refused")
-        if driver.refused_document:
-            reasons.append(f"the configured document is not in force: {driver.refused_document}")
-        if driver.gateway.restored:
-            reasons.append(
-                "the store was put back from an older copy: events may have been declared lost"
+            words = f"a turn could not be stored {ago:.0f} s ago: {last.reason}"
+            yield Reason(ReasonKind.COMMIT_FAILED, words)
+        free = free_bytes(self.store)
+        if free is not None and free < LOW_WATER_BYTES:
+            words = f"only {free:,} bytes are free on the disk: free some space"
+            yield Reason(ReasonKind.DISK_FULL, words)
+        elif free is not None and free < NEARLY_FULL_BYTES:
+            yield Reason(
+                ReasonKind.DISK_LOW,
+                f"{free:,} bytes are free on the disk; with less than {LOW_WATER_BYTES:,} nothing "
+                "new is stored",
             )
-        return reasons
+        if not getattr(driver.gateway.store, "has_checksums", True):
+            yield Reason(
+                ReasonKind.NO_CHECKSUMS,
+                "the store has no checksums: free three times its size and restart the peer",
+            )
+        self._setback = driver.status.setback or self._setback
+        if driver.status.is_fenced:
+            yield Reason(
+                ReasonKind.FENCED_OUT,
+                "another peer runs as this organisation, with a copy of this store: this one "
+                "accepts and sends nothing; stop one of the two, and start the other again",
+            )
+        elif self._setback is IncidentKind.OWN_TWIN:
+            yield Reason(
+                ReasonKind.TWIN,
+                f"{TWIN}: find it and stop it; this is shown until the next start",
+            )
+        if self._setback is IncidentKind.OWN_LOSS:
+            yield Reason(ReasonKind.LOST_STORE, f"{LOST_STORE}: {LOST_STORE_REMEDY}")
+        elif self._setback is IncidentKind.OWN_COPY:
+            yield Reason(
+                ReasonKind.RESTORED,
+                "the store was restored from an older copy: events may have been declared lost",
+            )
+
+    def _of_driver(self) -> Iterator[Reason]:
+        driver = self.driver
+        if driver.is_stopping:
+            yield Reason(ReasonKind.STOPPING, "the peer is stopping")
+        if driver.waiting >= driver.most_waiting:
+            words = f"{driver.waiting:,} requests are waiting: further ones are rejected"
+            yield Reason(ReasonKind.OVERLOADED, words)
+        if self.drain is not None and self.drain.is_on:
+            words = "the peer is draining and accepts no new publications and subscriptions"
+            yield Reason(ReasonKind.DRAINING, words)
+        if driver.refused_document:
+            words = f"the configured document is not in force: {driver.refused_document}"
+            yield Reason(ReasonKind.DOCUMENT_REFUSED, words)
+
+    def _of_subscriptions(self, status: PeerStatus) -> Iterator[Reason]:
+        now = self.driver.now()
+        for pending in status.pending():
+            for_s = now - max(pending.since, self.started)
+            if for_s >= _PENDING_S:
+                more = f" and {pending.subscriptions - 1:,} more" * (pending.subscriptions > 1)
+                yield Reason(
+                    ReasonKind.PENDING,
+                    f"the subscription {pending.oldest}{more} is pending at {pending.producer} "
+                    f"since {for_s:.0f} s: events from there are held back",
+                )
 
 
 def free_bytes(store: Path) -> int | None:
@@ -92,34 +160,95 @@ def free_bytes(store: Path) -> int | None:
     return disk.f_bavail * disk.f_frsize
 
 
-def unreachable(peer: Peer) -> tuple[str, ...]:
-    """The other peers that did not answer when they were last called."""
-    rows: list[ReachabilityRow] = peer.edl.membership.rows()
-    return next((row.unreachable for row in rows if row.organisation == peer.me), ())
+def store_bytes(store: Path) -> int:
+    """Returns the size of the store's file and its write-ahead log."""
+    total = 0
+    for file in (store, store.with_name(f"{store.name}-wal")):
+        with suppress(OSError):
+            total += file.stat().st_size
+    return total
 
 
-def _of_federation(peer: Peer) -> list[str]:
-    reasons = []
-    version = peer.federation.version
-    if not peer.is_member:
-        reasons.append(f"{peer.me} is not a member of the federation {peer.federation.name}")
-    silent = unreachable(peer)
-    if silent:
-        reasons.append(f"no answer from {', '.join(silent)}: what is owed there is kept")
-    newer = max((link.claimed_document for link in peer.edl.forwarder.links.values()), default=0)
+def _of_federation(status: PeerStatus) -> Iterator[Reason]:
+    me, federation = status.organisation, status.federation
+    version = federation.version
+    if not status.is_member:
+        words = f"{me} is not a member of the federation {federation.name}"
+        yield Reason(ReasonKind.NOT_A_MEMBER, words)
+    newer = status.newest_document
     if newer > version:
-        reasons.append(
-            f"version {version} of the federation document is in force here, others have {newer}"
+        words = f"version {version} of the federation document is in force here, others have "
+        refused = status.useless_documents
+        why = "".join(
+            f"; that of {other} is refused: {reason}" for other, reason in refused.items()
         )
-    unknown = [name for name, each in peer.federation.organisations.items() if not each.endpoint]
-    others = [name for name in unknown if name != peer.me]
+        yield Reason(ReasonKind.OLD_DOCUMENT, f"{words}{newer}{why}")
+    for other, reason in status.refused_offers.items():
+        words = f"{other} refuses version {version} of the federation document from here: {reason}"
+        yield Reason(ReasonKind.OFFER_REFUSED, words)
+    unknown = [name for name, each in federation.organisations.items() if not each.endpoint]
+    others = [name for name in unknown if name != me]
     if others:
-        reasons.append(f"the federation document has no endpoint for {', '.join(others)}")
-    return reasons
+        words = f"the federation document has no endpoint for {', '.join(others)}"
+        yield Reason(ReasonKind.NO_ENDPOINT, words)
 
 
-def _of_queues(peer: Peer) -> list[str]:
-    letters = len(peer.edl.forwarder.custody.dead_letters)
+def _of_calls(status: PeerStatus) -> Iterator[Reason]:
+    silent = status.unreachable
+    if silent:
+        words = f"no answer from {', '.join(silent)}: what is owed to them is kept"
+        yield Reason(ReasonKind.UNREACHABLE, words)
+    for link in status.links():
+        if link.failures >= _REFUSALS and link.other not in silent:
+            words = f"{link.other} has refused {link.failures:,} calls in a row: {link.problem}"
+            yield Reason(ReasonKind.REFUSED, words)
+        if link.change_refusal:
+            words = (
+                f"{link.other} refuses the view of the subscriptions here, so that events from "
+                f"there may be missing: {link.change_refusal}"
+            )
+            yield Reason(ReasonKind.REFUSED, words)
+        if link.send_alls >= _REPEATS:
+            words = f"{link.other} has asked {link.send_alls:,} times in a row for the whole view"
+            yield Reason(ReasonKind.LOOPING, words)
+        if link.pulls >= _REPEATS:
+            words = f"{link.pulls:,} attempts to close a gap in the stream of {link.other} failed"
+            yield Reason(ReasonKind.LOOPING, words)
+
+
+def _of_claims(status: PeerStatus, now: float) -> Iterator[Reason]:
+    for member in status.disbelieved(now):
+        words = (
+            f"{member} claims again and again that this peer has forgotten a later epoch, and is "
+            f"not believed for some time: ask the operator of {member}"
+        )
+        yield Reason(ReasonKind.FALSE_CLAIMS, words)
+
+
+def _of_queues(status: PeerStatus) -> Iterator[Reason]:
+    letters = status.dead_letters
     if letters:
-        return [f"{letters} notifications were refused by their receivers: see the dead letters"]
-    return []
+        words = f"receivers rejected {letters:,} notifications: see qns peer dead-letters list"
+        yield Reason(ReasonKind.DEAD_LETTERS, words)
+    overflowing = list(status.dropped())
+    for id, owner, dropped in overflowing[:_MOST_NAMED]:
+        named = f"{shlex.quote(id)} --owner {shlex.quote(owner)}"
+        yield Reason(
+            ReasonKind.DROPPED_DELIVERIES,
+            f"the limit longest_queue has dropped {dropped:,} deliveries of subscription {id}: "
+            f"read the rest with qns pull {named} --ack, or end it with qns unsubscribe {named}",
+        )
+    if len(overflowing) > _MOST_NAMED:
+        more = len(overflowing) - _MOST_NAMED
+        words = f"the limit longest_queue has dropped deliveries of {more:,} more"
+        yield Reason(ReasonKind.DROPPED_DELIVERIES, words)
+    for full, remedy in status.full_buffers():
+        yield Reason(ReasonKind.BUFFER_FULL, f"{full}: {remedy}")
+    for stream in status.outbound():
+        dropped = status.dropped_for(stream)
+        if dropped:
+            yield Reason(
+                ReasonKind.DROPPED_EVENTS,
+                f"the limit most_owed has dropped {dropped:,} events that were owed to "
+                f"{stream.consumer}: ask {stream.consumer} to start its peer, or raise the limit",
+            )

@@ -1,73 +1,55 @@
-"""HTTP/1.1 as a peer serves it: one whole request after the other, everything bounded.
+"""HTTP/1.1 server of a peer: handles one complete request after the other on each connection.
 
-A protocol of our own on httptools, the parser of Node. A general server has routes, streams and
-sessions, which nobody here needs, and took more time than all that SOAP does. Bounded are the
-connections, the head and the body of a request, and the time that each may take to arrive.
+It is an asyncio protocol. A general server has routes, streams and sessions, which a peer does not
+need, and took more time than all SOAP processing. The number of connections, the sizes of heads and
+bodies, and the time to receive them are bounded. When all places are taken, a new connection gets
+the place of one that waits for a request, so that idle connections keep nobody out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple, cast
+from heapq import nsmallest
+from logging import WARNING
+from typing import Final, cast
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-
-from qns.runtime.http_messages import (
-    NOT_WHOLE,
-    TOO_SLOW,
-    Flaw,
-    Request,
-    Response,
-    parted,
-    written,
-)
-from qns.runtime.logs import tell_exception
+from qns.runtime.http_messages import TOO_SLOW, Request, Response, response_bytes
+from qns.runtime.http_reader import Job, RequestReader
+from qns.runtime.logs import log_event, log_exception
 
 KEPT_S: Final = 75.0
-"""More than clients keep an idle connection; a new one has as long for its first request."""
+"""How long an idle or a new connection is kept: longer than clients keep an idle connection."""
 LINGER_S: Final = 2.0
-"""How long the rest of a refused request is read, so that the sender sees the answer."""
-MOST_HEAD_BYTES: Final = 32_768
+"""How long the rest of a rejected request is read, so that the sender can read the response."""
 
-_AT_A_TIME: Final = 16
-"""Requests of one client that are seen to before others are heard."""
+_JOBS_PER_RUN: Final = 16
+"""The most requests of one connection that are handled before the event loop serves others."""
+_REFUSED: Final = "a request was refused unread"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
 
 
-class _Job(NamedTuple):
-    """A request that waits for those before it on its connection."""
-
-    request: Request | None
-    """None if it could not even be read: then there is only the refusal."""
-    version: str
-    ends: bool
-    """Whether the connection is over with its answer."""
-    lingers: bool
-    """Whether more of it may be on its way."""
-    refusal: Response | None = None
-
-
 Respond = Callable[[Response], None]
-"""Its first call counts; who has hung up meanwhile gets nothing."""
+"""Sends the response. Further calls, and calls after the client has disconnected, do nothing."""
 Handle = Callable[[Request, Respond], "asyncio.Task[None] | None"]
-"""Sees to a request. What it goes on with in a task is cancelled when the client hangs up."""
+"""Handles a request. A task that it returns is cancelled when the client disconnects."""
 
 
 @dataclass(slots=True, eq=False)
 class HttpServer:
     handle: Handle
     most_bytes: Callable[[str], int]
-    """How long the body of a request to this path may be."""
+    """Returns the largest size of a body for a path."""
     most_connections: int
     body_within_s: float
+    is_own_host: Callable[[str], bool]
+    """True for a name, without its port, by which clients may address this server."""
     connections: set[_Connection] = field(default_factory=set)
     _listener: asyncio.Server | None = None
     _is_empty: asyncio.Event = field(default_factory=asyncio.Event)
@@ -81,7 +63,7 @@ class HttpServer:
         self._listener = await loop.create_server(lambda: _Connection(self), sock=sock, backlog=512)
 
     async def stop(self, within_s: float) -> None:
-        """No more connections; what is under way is answered, as far as there is time."""
+        """Accepts no more connections and waits at most `within_s` for pending responses."""
         if self._listener is None:
             return
         self._listener.close()
@@ -97,86 +79,113 @@ class HttpServer:
                 connection.abort()
         await self._listener.wait_closed()
 
-    def left(self, connection: _Connection) -> None:
+    def make_room(self) -> bool:
+        """Closes the connections that wait longest for a request; False if all are in use.
+
+        Those that have never sent a complete request are closed first. Several are closed at once,
+        because finding them takes time in proportion to the number of connections.
+        """
+        waiting = [each for each in self.connections if each.is_waiting]
+        number = max(1, self.most_connections // 100)
+        for each in nsmallest(number, waiting, key=_Connection.precedence):
+            each.give_way()
+        return bool(waiting)
+
+    def connection_closed(self, connection: _Connection) -> None:
         self.connections.discard(connection)
         self._is_empty.set()
 
 
 class _Connection(asyncio.Protocol):
-    """One client; what the parser finds is called out to the methods `on_…`."""
+    """One connection: reads requests, has each handled after the one before, and responds."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
-        self._jobs: deque[_Job] = deque()
-        self._job: _Job | None = None
-        """The one that is being seen to."""
+        self._job: Job | None = None
+        """The job that is being handled."""
         self._task: asyncio.Task[None] | None = None
-        """That sees to it, if it needs one."""
-        self._is_going_on = False
+        """The task that handles it, if there is one."""
+        self._is_processing = False
         self._timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
-        self._is_ending = False
-        """Nothing that comes is looked at any more."""
         self._is_stopping = False
-        self._is_choked = False
-        """The client does not read its answers."""
+        self._is_write_paused = False
+        """True while the client does not read its responses."""
         self._is_reading = True
-        self._since = self._loop.time()
-        self._begin_request()
+        self._has_served = False
+        """True if a request was answered on this connection."""
+        self._idle_since = self._loop.time()
 
-    def _begin_request(self) -> None:
-        self._parser = HttpRequestParser(self)
-        self._is_inside = self._has_head = False
-        self._received = 0
-        self.on_message_begin()
+    @property
+    def is_waiting(self) -> bool:
+        """True if no request is being handled."""
+        return self._job is None
+
+    def precedence(self) -> tuple[bool, float]:
+        """Returns a key: of two connections that wait, the one with the smaller key gives way."""
+        return self._has_served, self._idle_since
 
     # --- the connection ---------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        server = self._server
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._server.connections) >= self._server.most_connections:
-            self._is_ending = True
-            self._transport.write(_TOO_MANY)
-            self._transport.close()
+        self._reader = RequestReader(server.most_bytes, server.is_own_host, _address(transport))
+        if len(server.connections) >= server.most_connections and not server.make_room():
+            self._close_with(_TOO_MANY)
             return
-        self._server.connections.add(self)
-        self._timer = self._loop.call_later(KEPT_S, self._look_whether_idle)
+        server.connections.add(self)
+        self._timer = self._loop.call_later(KEPT_S, self._close_if_idle)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Who hangs up waits no longer."""
-        self._is_ending = True
-        self._jobs.clear()
+        """Cancels what the client was waiting for."""
+        self._reader.end()
         for timer in (self._timer, self._body_timer):
             if timer is not None:
                 timer.cancel()
         if self._task is not None:
             self._task.cancel()
-        self._server.left(self)
+        self._server.connection_closed(self)
 
     def finish(self) -> None:
-        """Ends when what is under way is answered."""
+        """Closes the connection as soon as all pending requests are answered."""
         self._is_stopping = True
-        if self._job is None and not self._jobs and not self._has_head:
+        if self._job is None and not self._reader.jobs and not self._reader.has_head:
             self._transport.close()
+
+    def give_way(self) -> None:
+        """Closes a connection that waits; a client that has sent half a request gets an answer."""
+        self._server.connection_closed(self)
+        if self._is_write_paused:
+            self._transport.abort()
+        else:
+            self._close_with(_TOO_MANY if self._reader.has_head else b"")
+
+    def _close_with(self, last: bytes) -> None:
+        self._reader.end()
+        self._transport.write(last)
+        self._transport.close()
 
     def abort(self) -> None:
         self._transport.abort()
 
     def pause_writing(self) -> None:
-        self._is_choked = True
+        self._is_write_paused = True
 
     def resume_writing(self) -> None:
-        self._is_choked = False
-        self._loop.call_soon(self._go_on)  # asyncio does not expect to be closed in here
+        self._is_write_paused = False
+        self._loop.call_soon(
+            self._process_jobs
+        )  # the transport must not be closed in this callback
 
-    def _look_whether_idle(self) -> None:
+    def _close_if_idle(self) -> None:
         left = KEPT_S
-        if self._job is None and not self._has_head:
-            left = self._since + KEPT_S - self._loop.time()
+        if self._job is None and not self._reader.has_head:
+            left = self._idle_since + KEPT_S - self._loop.time()
         if left > 0:
-            self._timer = self._loop.call_later(left + 0.01, self._look_whether_idle)
-        elif self._is_choked:  # what it has not read by now it will not read any more
+            self._timer = self._loop.call_later(left + 0.01, self._close_if_idle)
+        elif self._is_write_paused:  # the client does not read: do not wait until it does
             self._transport.abort()
         else:
             self._transport.close()
@@ -184,171 +193,105 @@ class _Connection(asyncio.Protocol):
     # --- reading ----------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        while data and not self._is_ending:
-            self._received += len(data)
-            try:
-                self._parser.feed_data(data)
-                data = b""
-            except HttpParserUpgrade as offer:  # which is not taken up: what follows is HTTP still
-                data = self._without_offer() + data[offer.args[0] :]
-                self._begin_request()
-            except HttpParserError:
-                self._break_off(NOT_WHOLE, 400, "this is not HTTP as it should be")
-            if not self._has_head and self._received > MOST_HEAD_BYTES:
-                self._refuse(431, "the head of the request is too long")
-        if self._has_head and self._body_timer is None and not self._is_ending:
-            self._body_timer = self._loop.call_later(
-                self._server.body_within_s, self._break_off, TOO_SLOW, 408, ""
-            )
-        self._go_on()
-        if self._jobs and self._is_reading and not self._transport.is_closing():
+        reader, before = self._reader, len(self._reader.jobs)
+        reader.feed(data)
+        if len(reader.jobs) > before:
+            self._idle_since = self._loop.time()
+            self._stop_body_timer()
+        if reader.has_head and self._body_timer is None:
+            within_s = self._server.body_within_s
+            self._body_timer = self._loop.call_later(within_s, self._abandon_request)
+        if reader.expects_continue and self._job is None and not reader.jobs:
+            reader.expects_continue = False
+            self._transport.write(_CONTINUE)
+        self._process_jobs()
+        if reader.jobs and self._is_reading and not self._transport.is_closing():
             self._is_reading = False
             self._transport.pause_reading()
 
-    def on_message_begin(self) -> None:
-        self._url = b""
-        self._headers: dict[str, str] = {}
-        self._head_bytes = 0
-        self._pieces: list[bytes] = []
-        self._size = self._most = 0
+    def _abandon_request(self) -> None:
+        """Ends a request whose body takes too long."""
+        self._body_timer = None
+        self._reader.abandon(TOO_SLOW, Response(408, b""))
+        self._process_jobs()
 
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_bytes += len(name) + len(value)
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def on_headers_complete(self) -> None:
-        if self._is_ending:
-            return
-        if len(self._url) + self._head_bytes > MOST_HEAD_BYTES:
-            self._refuse(431, "the head of the request is too long")
-            return
-        self._version = self._parser.get_http_version()
-        if self._parser.should_upgrade():
-            if self._parser.get_method() == b"CONNECT":
-                self._refuse(405, "this is no proxy")
-            return
-        self._has_head = True
-        self._path, self._query = parted(self._url)
-        self._most = self._server.most_bytes(self._path)
-        if (
-            self._headers.get("expect", "").lower() == "100-continue"
-            and self._version == "1.1"
-            and self._job is None
-            and not self._jobs
-        ):
-            self._transport.write(_CONTINUE)
-
-    def on_body(self, piece: bytes) -> None:
-        if not self._is_ending:
-            self._pieces.append(piece)
-            self._size += len(piece)
-            if self._size > self._most:
-                self._arrived(ends=True, lingers=True)
-
-    def on_message_complete(self) -> None:
-        if self._has_head and not self._is_ending:
-            self._arrived(ends=not self._parser.should_keep_alive())
-
-    def _without_offer(self) -> bytes:
-        """The same head again: the parser takes a body after an offer for the other protocol."""
-        wanted = self._headers.pop("connection", "").lower()
-        self._headers.pop("upgrade", None)
-        if "close" in wanted:
-            self._headers["connection"] = "close"
-        first = f"{self._parser.get_method().decode()} {self._url.decode('latin-1')}"
-        lines = [f"{name}: {value}\r\n" for name, value in self._headers.items()]
-        return f"{first} HTTP/{self._version}\r\n{''.join(lines)}\r\n".encode("latin-1")
-
-    def _break_off(self, flaw: Flaw, status: int, problem: str) -> None:
-        """Nothing more can be read of this request."""
-        if self._is_ending:
-            return
-        if self._has_head:
-            self._arrived(ends=True, lingers=True, flaw=flaw)
-        else:
-            self._refuse(status, problem)
-        self._go_on()
-
-    def _refuse(self, status: int, problem: str) -> None:
-        """A request of which not even the head can be read."""
-        self._is_ending = True
-        refusal = Response(status, f"{problem}\n".encode())
-        self._jobs.append(_Job(None, "1.1", True, True, refusal))
-
-    def _arrived(self, *, ends: bool, lingers: bool = False, flaw: Flaw | None = None) -> None:
+    def _stop_body_timer(self) -> None:
         if self._body_timer is not None:
             self._body_timer.cancel()
             self._body_timer = None
-        self._has_head = False
-        self._received = 0
-        self._since = self._loop.time()
-        self._is_ending = ends
-        method = self._parser.get_method().decode("latin-1")
-        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        request = Request(method, self._path, self._query, self._headers, body, flaw)
-        self._jobs.append(_Job(request, self._version, ends, lingers))
 
     # --- answering --------------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
-        """The next requests, each once the answer before it is on its way; a few at a time."""
-        if self._is_going_on:
-            return  # one that was answered at once: the loop further up goes on
-        self._is_going_on = True
+    def _process_jobs(self) -> None:
+        """Handles the queued requests in order, each after the response to the one before it.
+
+        After some requests it yields to the event loop, so that other connections are served.
+        """
+        if self._is_processing:
+            return  # a request was answered immediately: the loop of the outer call continues
+        self._is_processing = True
         try:
-            for _ in range(_AT_A_TIME):
-                if not self._may_go_on:
+            for _ in range(_JOBS_PER_RUN):
+                if not self._can_process:
                     break
-                self._job = self._jobs.popleft()
-                self._see_to(self._job)
+                self._job = self._reader.jobs.popleft()
+                self._start_job(self._job)
         finally:
-            self._is_going_on = False
-        if self._may_go_on:
-            self._loop.call_soon(self._go_on)
-        elif not (self._jobs or self._job or self._is_reading or self._is_held_up):
+            self._is_processing = False
+        if self._can_process:
+            self._loop.call_soon(self._process_jobs)
+        elif not (self._reader.jobs or self._job or self._is_reading or self._cannot_write):
             self._is_reading = True
             self._transport.resume_reading()
 
     @property
-    def _may_go_on(self) -> bool:
-        return bool(self._jobs) and self._job is None and not self._is_held_up
+    def _can_process(self) -> bool:
+        return bool(self._reader.jobs) and self._job is None and not self._cannot_write
 
     @property
-    def _is_held_up(self) -> bool:
-        return self._is_choked or self._transport.is_closing()
+    def _cannot_write(self) -> bool:
+        return self._is_write_paused or self._transport.is_closing()
 
-    def _see_to(self, job: _Job) -> None:
+    def _start_job(self, job: Job) -> None:
         respond = partial(self._respond, job)
         if job.request is None:
             assert job.refusal is not None
+            status, body, *_ = job.refusal
+            words = body.decode().strip()
+            address = self._reader.address
+            log_event(WARNING, _REFUSED, reason=words, status=status, address=address)
             respond(job.refusal)
             return
         try:
             task = self._server.handle(job.request, respond)
         except Exception:
-            tell_exception("a request failed")
+            log_exception("a request failed")
             respond(Response(500, b""))
         else:
             self._task = task if self._job is job else None
 
-    def _respond(self, job: _Job, response: Response) -> None:
+    def _respond(self, job: Job, response: Response) -> None:
         if self._job is not job:
-            return  # it was answered before
+            return  # the request was answered already
         self._job = self._task = None
-        self._since = self._loop.time()
+        self._has_served = True
+        self._idle_since = self._loop.time()
         if not self._transport.is_closing():
             self._answer(job, response)
 
-    def _answer(self, job: _Job, response: Response) -> None:
-        ends = job.ends or (self._is_stopping and not self._jobs)
+    def _answer(self, job: Job, response: Response) -> None:
+        ends = job.ends or (self._is_stopping and not self._reader.jobs)
         is_head = job.request is not None and job.request.method == "HEAD"
-        self._transport.write(written(response, job.version, ends=ends, is_head=is_head))
+        self._transport.write(response_bytes(response, job.version, ends=ends, is_head=is_head))
         if not ends:
-            self._go_on()
+            self._process_jobs()
         elif job.lingers:
             self._loop.call_later(LINGER_S, self._transport.close)
         else:
             self._transport.close()
+
+
+def _address(transport: asyncio.BaseTransport) -> str:
+    """Returns the address of the client, such as 127.0.0.1:40312; empty if there is none."""
+    name = transport.get_extra_info("peername")
+    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) else ""

@@ -1,4 +1,4 @@
-"""Requests and responses of HTTP/1.1, as they are understood and written here."""
+"""Requests and responses of HTTP/1.1, and the bytes of responses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,27 @@ from urllib.parse import unquote, urlsplit
 
 
 class Flaw(NamedTuple):
-    """Why the body of a request is not whole, and the status to say so with."""
+    """Why the body of a request cannot be used, and the status of the response."""
 
     status: int
     problem: str
+    remedy: str
 
 
-TOO_SLOW: Final = Flaw(408, "its body took too long to arrive")
-NOT_WHOLE: Final = Flaw(400, "its body did not arrive whole")
+TOO_SLOW: Final = Flaw(
+    408, "the body took too long to arrive", "send the whole body right after the head"
+)
+MALFORMED: Final = Flaw(
+    400, "the body is malformed: its chunks have wrong lengths", "send it with Content-Length"
+)
+
+
+def too_large(most_bytes: int) -> Flaw:
+    return Flaw(
+        413,
+        f"the body has more than {most_bytes:,} bytes",
+        f"send at most {most_bytes:,} bytes in one request",
+    )
 
 
 class Request(NamedTuple):
@@ -26,10 +39,12 @@ class Request(NamedTuple):
     path: str
     query: str
     headers: dict[str, str]
-    """Names in small letters."""
+    """The names are in lower case."""
     body: bytes
-    """Of one that is too long only so much that it can be seen to be."""
+    """A body that has a flaw is incomplete."""
     flaw: Flaw | None = None
+    address: str = ""
+    """The address of the client, such as 127.0.0.1:40312."""
 
 
 class Response(NamedTuple):
@@ -37,23 +52,39 @@ class Response(NamedTuple):
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
     more: tuple[tuple[str, str], ...] = ()
-    """Further headers."""
+    """Additional headers."""
 
 
-def parted(url: bytes) -> tuple[str, str]:
-    """Path and query."""
-    text = url.decode("latin-1")
-    if not text.startswith("/"):  # to a proxy one gives the whole URL
+def split_url(url: bytes) -> tuple[str, str, str]:
+    """Returns the path, the query and the authority of a URL; most URLs have no authority."""
+    text, authority = url.decode("latin-1"), ""
+    if not text.startswith("/"):  # clients send the complete URL to a proxy
         try:
-            text = urlsplit(text)._replace(scheme="", netloc="").geturl()
+            parts = urlsplit(text)
+            authority, text = parts.netloc, parts._replace(scheme="", netloc="").geturl()
         except ValueError:
-            return "", ""
+            return "", "", ""
     path, _, query = text.partition("?")
-    return unquote(path) if "%" in path else path, query
+    return unquote(path) if "%" in path else path, query, authority
 
 
-def written(response: Response, version: str, *, ends: bool, is_head: bool = False) -> bytes:
-    """As bytes for the connection, which may end with it; what HEAD asks for has no body."""
+@lru_cache(maxsize=64)  # most clients send the same Host in every request
+def host_name(host: str) -> str:
+    """Returns the name in a Host header without its port, in lower case; empty if it is invalid."""
+    try:
+        parts = urlsplit(f"//{host}")
+        name, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    is_plain = parts.netloc == host and "@" not in host
+    return name.removesuffix(".") if is_plain else ""
+
+
+def response_bytes(response: Response, version: str, *, ends: bool, is_head: bool = False) -> bytes:
+    """Returns the bytes of a response.
+
+    `ends` announces that the connection closes. A response to HEAD has no body.
+    """
     status, body, content_type, more = response
     head = (
         f"HTTP/{version} {_STATUSES.get(status, status)}\r\nContent-Type: {content_type}\r\n"

@@ -1,4 +1,4 @@
-"""Logs: what happened, one line each, on standard error; never what was in a notification."""
+"""Logs: writes one line for each event to standard error. Contents of events are never logged."""
 
 from __future__ import annotations
 
@@ -8,30 +8,49 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from qns.runtime.log_limit import LimitedHandler
+from qns.runtime.log_ring import RING
+
 FORMATS: Final = ("json", "text")
+
+_LONGEST_TEXT: Final = 1_000
+"""Characters of a field in a log line."""
 
 LOG: Final = logging.getLogger("qns.runtime")
 
 
 def configure_logs(level: int, format: str, stream: TextIO | None = None) -> None:
-    """All that `qns` logs, and the warnings of libraries, in one format."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+    """Sets the format and the limit for log lines of `qns` and for warnings of libraries."""
+    handler = LimitedHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if format == FORMATS[0] else TextFormatter())
     root = logging.getLogger()
-    root.handlers = [handler]
+    for former in root.handlers:
+        if isinstance(former, LimitedHandler):
+            former.close()  # which reports the lines that it has left out
+    root.handlers = [handler, RING]
     root.setLevel(logging.WARNING)
     logging.getLogger("qns").setLevel(level)
 
 
-def tell(level: int, message: str, /, **fields: Any) -> None:
-    """One line with its fields: `tell(logging.INFO, "listening", url=…)`."""
+def log_event(level: int, message: str, /, **fields: Any) -> None:
+    """Logs one line with fields: `log_event(logging.INFO, "listening", url=…)`."""
     if LOG.isEnabledFor(level):
-        LOG.log(level, "%s", message, extra={"fields": fields})
+        LOG.log(level, "%s", message, extra={"fields": _bounded(fields)})
 
 
-def tell_exception(message: str, /, **fields: Any) -> None:
-    """The same for an exception that nobody expected, with where it came from."""
-    LOG.error("%s", message, exc_info=True, extra={"fields": fields})
+def log_exception(message: str, /, **fields: Any) -> None:
+    """Logs an unexpected exception with its trace."""
+    LOG.error("%s", message, exc_info=True, extra={"fields": _bounded(fields)})
+
+
+def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
+    """Shortens long texts: a caller must not be able to fill the log with one request."""
+    return {
+        name: f"{value[:_LONGEST_TEXT]}…"
+        if isinstance(value, str) and len(value) > _LONGEST_TEXT
+        else value
+        for name, value in fields.items()
+    }
 
 
 class JsonFormatter(logging.Formatter):
@@ -52,10 +71,10 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = getattr(record, "fields", {})
-        told = "".join(f" {name}={_quoted(value)}" for name, value in fields.items())
+        pairs = "".join(f" {name}={_quoted(value)}" for name, value in fields.items())
         message = record.getMessage()
         trace = "\n" + self.formatException(record.exc_info) if record.exc_info else ""
-        return f"{_time(record)} {record.levelname.lower()} {_on_one_line(message)}{told}{trace}"
+        return f"{_time(record)} {record.levelname.lower()} {_on_one_line(message)}{pairs}{trace}"
 
 
 def _time(record: logging.LogRecord) -> str:

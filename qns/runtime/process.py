@@ -1,4 +1,4 @@
-"""Process: one peer, from its configuration to its graceful stop."""
+"""Process: runs one peer from its configuration until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from time import time
 from typing import Final
 
@@ -20,90 +21,131 @@ from qns import __version__
 from qns.cbr.index import MatchingIndex
 from qns.errors import QnsError, StoreFailed
 from qns.federation.document import Federation
-from qns.gateway import Gateway
-from qns.peer import Peer
-from qns.recovery import Settings
+from qns.peer.gateway import Gateway
+from qns.peer.lineage import EPOCH_SCATTER
+from qns.peer.recovery import Settings
 from qns.runtime.addresses import Listen
+from qns.runtime.admin.operation import Context
+from qns.runtime.admin.server import AdminServer
 from qns.runtime.configuration import Configuration
+from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
+from qns.runtime.file_limit import connections_within_limit
 from qns.runtime.health import Health
 from qns.runtime.incidents import Incidents
-from qns.runtime.logs import tell, tell_exception
+from qns.runtime.logs import log_event, log_exception
 from qns.runtime.metrics import Metrics
 from qns.runtime.rehearsal import rehearse
-from qns.runtime.server import Server
+from qns.runtime.reload import reload
+from qns.runtime.server import MOST_CONNECTIONS, Server
+from qns.runtime.service_manager import ServiceManager
+from qns.runtime.store_upkeep import StoreUpkeep
 from qns.runtime.traffic import Traffic
 from qns.runtime.transport import Transport
+from qns.runtime.twin import find_twin
 from qns.soap.endpoint import Endpoint
+from qns.store.connection import refuse_emptied
 from qns.store.lineage import FileLineage
 from qns.store.sqlite import SqliteStore
-from qns.turn import Record
 
 try:
     import uvloop
-except ImportError:  # on Windows there is none
+except ImportError:  # uvloop does not support Windows
     _new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 else:
     _new_event_loop = uvloop.new_event_loop
 
-_COLLECT_AFTER: Final = (2_000, 10, 100)
+_GC_THRESHOLDS: Final = (2_000, 10, 100)
 _SWITCH_S: Final = 0.000_2
-_STOPS: Final = (signal.SIGTERM, signal.SIGINT)
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def run(configuration: Configuration) -> None:
-    """Serves until the process is asked to stop."""
-    os.umask(0o077)  # the store holds personal data
+def run(configuration: Configuration, path: Path) -> None:
+    """Serves until SIGTERM or SIGINT; reads the configuration at `path` again at SIGHUP."""
+    os.umask(0o077)  # the store contains personal data
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-        runner.run(serve(configuration))
+        runner.run(serve(configuration, path))
 
 
-async def serve(configuration: Configuration) -> None:
-    """Says on standard output where it listens; returns after SIGTERM or SIGINT."""
+async def serve(configuration: Configuration, path: Path) -> None:
+    """Prints where it listens to standard output; returns after SIGTERM or SIGINT."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the peer runs, there is nothing to reload
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in _STOPS:
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     sock = _bound(configuration.listen)
     try:
         _rehearse(configuration.federation)
+        twin = await find_twin(configuration)
+        if twin is not None:
+            raise twin
         listen = Listen(*sock.getsockname()[:2])
         running = await Running.start(configuration, sock, listen.url)
     except BaseException:
         sock.close()
         raise
-    print(f"{configuration.organisation} listens on {listen.url}", flush=True)
+    hang_up = asyncio.Event()
+    loop.add_signal_handler(signal.SIGHUP, hang_up.set)
+    manager = ServiceManager.from_environment()
+    status = f"{configuration.organisation} listens on {listen.url}"
+    reloading = loop.create_task(_reload_at(hang_up, running, path, manager, status))
+    watching = loop.create_task(manager.watch())
+    print(status, flush=True)
+    manager.ready(status)
     try:
         await stop.wait()
     finally:
-        tell(logging.INFO, "stopping", organisation=configuration.organisation)
+        manager.stopping()
+        reloading.cancel()
+        log_event(logging.INFO, "stopping", organisation=configuration.organisation)
         await running.stop()
-        tell(logging.INFO, "stopped", organisation=configuration.organisation)
+        watching.cancel()
+        log_event(logging.INFO, "stopped", organisation=configuration.organisation)
+
+
+async def _reload_at(
+    hang_up: asyncio.Event, running: Running, path: Path, manager: ServiceManager, status: str
+) -> None:
+    """Reads the configuration again whenever the event is set."""
+    stores = running.stores
+    while True:
+        await hang_up.wait()
+        hang_up.clear()
+        manager.reloading()
+        try:
+            stores.configuration = await reload(running.driver, stores.configuration, path)
+        except Exception:  # the next signal may succeed
+            log_exception("the configuration was not reloaded")
+        manager.ready(status)
 
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """The parts of a peer that serves."""
+    """The parts of a running peer."""
 
     stores: Stores
     driver: Driver
     transport: Transport
     server: Server
+    admin: AdminServer
+    upkeep: StoreUpkeep
 
     @classmethod
     async def start(cls, configuration: Configuration, sock: socket.socket, url: str) -> Running:
         traffic = Traffic()
         metrics = Metrics(traffic)
         stores = Stores(configuration)
-        # The driver needs the transport and the transport asks the driver's peer for addresses.
+        drain = Drain(configuration.drain)
+        # The driver needs the transport, and the transport gets endpoints from the driver's peer.
         transport = Transport(lambda name: _endpoint_of(driver.peer.federation, name), traffic)
-        incidents = Incidents()
-
-        def watch(peer: Peer, records: list[Record], now: float) -> None:
-            metrics.watch(peer, records, now)
-            incidents.watch(peer, records, now)
-
-        driver = Driver(stores.open, transport.exchange, watch=watch, committed=metrics.committed)
+        driver = Driver(
+            stores.open,
+            transport.send,
+            observers=(metrics.observe, Incidents().observe),
+            on_commit=metrics.committed,
+            refuse=drain.refusal,
+        )
         try:
             await driver.start()
         except BaseException:
@@ -111,24 +153,30 @@ class Running:
             await transport.close()
             stores.close()
             raise
-        metrics.show(driver)
-        endpoints = Endpoints(driver)
-        server = Server(
-            driver,
-            endpoints,
-            Health(driver, configuration.store, time()),
-            metrics,
-            traffic,
-        )
-        await server.start(sock, url)
-        # What was recovered stays: the collector need not look through it again and again. Events
-        # that are kept are many and in no cycle, so it need not look for them often either.
+        health = Health(driver, configuration.store, time(), drain)
+        metrics.show(driver, health)
+        most = connections_within_limit(MOST_CONNECTIONS)
+        server = Server(driver, Endpoints(driver), health, metrics, traffic, most)
+        context = Context(configuration, driver, health, metrics, drain)
+        admin = AdminServer(configuration.admin, context)
+        upkeep = StoreUpkeep(driver, stores.current)
+        running = cls(stores, driver, transport, server, admin, upkeep)
+        try:
+            await admin.start()
+            await server.start(sock, url)
+            upkeep.start()
+        except BaseException:
+            await running.stop()
+            raise
+        # The garbage collector need not traverse the recovered objects again. It also runs less
+        # often, because the many events that a peer keeps are in no reference cycles.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_COLLECT_AFTER)
-        # The commit thread has the disk's answer long before a busy loop lets it say so.
+        gc.set_threshold(*_GC_THRESHOLDS)
+        # With the default interval, the commit thread would wait long for a busy event loop
+        # before it can report that the disk has finished.
         sys.setswitchinterval(_SWITCH_S)
-        tell(
+        log_event(
             logging.INFO,
             "started",
             organisation=configuration.organisation,
@@ -139,10 +187,12 @@ class Running:
             store=str(configuration.store),
             restored=driver.gateway.restored,
         )
-        return cls(stores, driver, transport, server)
+        return running
 
     async def stop(self) -> None:
-        """Answers what is under way, finishes the turn, closes."""
+        """Answers pending requests, finishes the current turn and closes everything."""
+        self.upkeep.stop()
+        await self.admin.stop()
         await self.server.stop()
         await self.driver.stop()
         await self.transport.close()
@@ -151,7 +201,7 @@ class Running:
 
 @dataclass(slots=True, eq=False)
 class Stores:
-    """Opens the store of a peer; again after a failure, when nobody trusts the open one."""
+    """Opens the store of a peer, and opens it again after a failure."""
 
     configuration: Configuration
     _store: SqliteStore | None = None
@@ -159,8 +209,9 @@ class Stores:
     def open(self, now: float) -> Gateway:
         configuration = self.configuration
         if self._store is not None:
-            gc.unfreeze()  # what the peer before was made of can be freed now
+            gc.unfreeze()  # the objects of the previous peer can be freed now
         self.close()
+        refuse_emptied(configuration.store, configuration.lineage)
         self._store = SqliteStore(configuration.store)
         return Gateway.open(
             Settings(
@@ -168,6 +219,8 @@ class Stores:
                 configuration.tuning,
                 MatchingIndex,
                 recording=configuration.history,
+                exact_merging=configuration.merging == "exact",
+                epoch_scatter=EPOCH_SCATTER,
             ),
             self._store,
             FileLineage(configuration.lineage),
@@ -176,16 +229,20 @@ class Stores:
             now=now,
         )
 
+    def current(self) -> SqliteStore | None:
+        """Returns the store in use."""
+        return self._store
+
     def close(self) -> None:
         store, self._store = self._store, None
         if store is not None:
-            with suppress(StoreFailed):  # it may be what failed
+            with suppress(StoreFailed):  # the store may have failed before
                 store.close()
 
 
 @dataclass(slots=True, eq=False)
 class Endpoints:
-    """The SOAP side for the schema in force, which changes with the federation document."""
+    """Makes the SOAP endpoint for the schema of the federation, and keeps it."""
 
     driver: Driver
     _federation: Federation | None = None
@@ -204,8 +261,8 @@ class Endpoints:
 def _rehearse(federation: Federation) -> None:
     try:
         rehearse(federation, Endpoint(federation.schema))
-    except Exception:  # then the first callers wait a little
-        tell_exception("the rehearsal failed")
+    except Exception:  # the peer works without it; its first calls are just slower
+        log_exception("the rehearsal failed")
 
 
 def _endpoint_of(federation: Federation, name: str) -> str:
@@ -213,7 +270,7 @@ def _endpoint_of(federation: Federation, name: str) -> str:
 
 
 def _bound(listen: Listen) -> socket.socket:
-    """A socket that has the address but does not listen yet: others are not kept waiting."""
+    """Returns a socket that is bound but does not listen yet, so that no client has to wait."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -224,7 +281,7 @@ def _bound(listen: Listen) -> socket.socket:
         sock.close()
         raise QnsError(
             f"cannot listen on {listen.url}: {error.strerror or error}",
-            remedy="stop who uses the port, or give another one: listen in the configuration",
+            remedy="stop the program that uses the port, or set another one with listen",
         ) from None
     sock.setblocking(False)
     return sock

@@ -1,7 +1,7 @@
-"""Rehearsal: two peers in memory do everything once before the real one listens.
+"""Rehearsal: two peers in memory exchange messages once before the real peer listens.
 
-Libraries are imported, the matching index is compiled and schemas are built when they are first
-used. Without a rehearsal the first callers would wait a second for that.
+Libraries are imported, the matching index is compiled and schemas are built at their first use.
+Without the rehearsal, the first callers of the peer would wait a second for this.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final
 
 from qns.cbr.event import Event
 from qns.cbr.index import MatchingIndex
-from qns.edl.layer import Send
+from qns.edl.requests import Send
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
-from qns.gateway import Gateway
-from qns.iil.requests import Publish, Read, Subscribe
-from qns.inputs import Answered, Effects, Input, Output, Received
-from qns.recovery import Settings
+from qns.iil.requests import Publish, PullDeliveries, Subscribe
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Answered, Effects, Input, Output, Received
+from qns.peer.recovery import Settings
+from qns.peer.tuning import Tuning
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import read_reply, write_call
 from qns.soap.shapes import Port
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
-from qns.tuning import Tuning
 
 _CONSUMER: Final = "A"
 _PRODUCER: Final = "B"
@@ -33,7 +33,7 @@ _HEADERS: Final = {"Content-Type": "text/xml; charset=utf-8"}
 
 
 def rehearse(federation: Federation, endpoint: Endpoint) -> int:
-    """How many deliveries there were: one, if all works."""
+    """Runs the rehearsal and returns the number of deliveries, which is one if all works."""
     schema = federation.schema
     path = next(iter(schema.classes))
     organisations = {
@@ -42,7 +42,7 @@ def rehearse(federation: Federation, endpoint: Endpoint) -> int:
     document = write_federation(replace(federation, organisations=organisations, version=1))
     stage = _Stage(endpoint, document)
     subscription = Subscribe("rehearsal", f"only {path}", id="1")
-    read = Read("rehearsal", "1")
+    read = PullDeliveries("rehearsal", "1")
     stage.ask(_CONSUMER, subscription)
     stage.ask(_PRODUCER, Publish(Event("1", path, _PRODUCER, {})))
     for request in (subscription, read):
@@ -70,25 +70,25 @@ class _Stage:
             for name in (_CONSUMER, _PRODUCER)
         }
         for name, gateway in self._gateways.items():
-            self._bring(name, gateway.first)
+            self._send_all(name, gateway.first)
 
     def ask(self, name: str, input: Input) -> Output:
         effects = self._gateways[name].run([input], 0.0)
-        self._bring(name, effects)
+        self._send_all(name, effects)
         return effects.answers[0]
 
-    def _bring(self, name: str, effects: Effects) -> None:
-        """Each request in its bytes to the other peer, and what comes of it."""
+    def _send_all(self, name: str, effects: Effects) -> None:
+        """Sends the requests of a peer to the other one, as bytes, until there are none."""
         under_way = [(name, send) for send in effects.sends]
         for _ in range(_MOST_MESSAGES):
             if not under_way:
                 return
             sender, send = under_way.pop(0)
-            answer = self._exchange(send, under_way)
+            answer = self._call(send, under_way)
             more = self._gateways[sender].run([answer], 0.0)
             under_way += [(sender, each) for each in more.sends]
 
-    def _exchange(self, send: Send, under_way: list[tuple[str, Send]]) -> Answered:
+    def _call(self, send: Send, under_way: list[tuple[str, Send]]) -> Answered:
         body, _ = write_call(send.envelope)
         call = self._endpoint.decode(Port.PEER, _HEADERS, body)
         assert isinstance(call.input, Received)

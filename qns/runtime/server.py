@@ -1,7 +1,7 @@
-"""Server: the HTTP side of a peer. Takes requests in, gives each to the driver, answers.
+"""Server: receives HTTP requests, passes each to the driver and sends the answer.
 
-`POST /peer` and `POST /local` are the two SOAP ports, `GET /health` and `GET /metrics` tell how the
-peer is. Everything is bounded: connections, bytes, the time that a body may take to arrive.
+`POST /peer` and `POST /local` are the two SOAP ports; `GET /health` and `GET /metrics` report the
+state of the peer. Connections, bytes and the time to receive a body are bounded.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from qns.edl.messages import Done, Envelope, Fault, SendAll
-from qns.errors import Busy, NotAllowed, QnsError, StoreFailed, shorten
-from qns.iil.requests import Deliveries, Read
+from qns.errors import Busy, DocumentError, NotAllowed, QnsError, StoreFailed, shorten
+from qns.iil.requests import Deliveries, Publish, PullDeliveries
 from qns.iil.requests import Request as LocalRequest
-from qns.inputs import Output, Received
+from qns.peer.inputs import Output, Received
+from qns.peer.turn_queue import OnAnswer
+from qns.runtime.addresses import host_names
+from qns.runtime.admission import Admission
 from qns.runtime.driver import Driver
 from qns.runtime.health import Health
 from qns.runtime.http import HttpServer, Respond
 from qns.runtime.http_messages import Request, Response
-from qns.runtime.logs import LOG, tell, tell_exception
+from qns.runtime.log_reason import log_reason
+from qns.runtime.logs import LOG, log_event, log_exception
 from qns.runtime.metrics import Metrics
 from qns.runtime.traffic import RECEIVED, Traffic
-from qns.runtime.waiting import Then
 from qns.soap.endpoint import Call, Endpoint, HttpReply, SoapRefusal
 from qns.soap.hardening import LOCAL, PEER
 from qns.soap.parts import Assembly, PartedChange, ViewPart
@@ -37,10 +40,13 @@ from qns.soap.shapes import Port
 BODY_WITHIN_S: Final = 15.0
 MOST_CONNECTIONS: Final = 2_000
 MOST_PULLS: Final = 1_000
-"""That wait for deliveries at a time; more are answered at once."""
+"""The most pulls that wait as long as they ask; further ones wait for a moment only."""
+CROWDED_WAIT_S: Final = 1.0
+"""How long further pulls wait. An answer at once would make their clients ask in a loop."""
 LONGEST_WAIT_S: Final = 60.0
 STOP_WITHIN_S: Final = 10.0
 
+_NOT_FOUND: Final = "there is nothing here: use POST /peer, POST /local or GET /peer?wsdl"
 _PORTS: Final = {"/peer": Port.PEER, "/local": Port.LOCAL}
 _MOST_BYTES: Final = {"/peer": PEER.bytes, "/local": LOCAL.bytes}
 
@@ -49,36 +55,50 @@ _MOST_BYTES: Final = {"/peer": PEER.bytes, "/local": LOCAL.bytes}
 class Server:
     driver: Driver
     endpoint: Callable[[], Endpoint]
-    """For the schema in force."""
+    """Returns the endpoint for the schema in force."""
     health: Health
     metrics: Metrics
     traffic: Traffic
     most_connections: int = MOST_CONNECTIONS
     most_pulls: int = MOST_PULLS
+    crowded_wait_s: float = CROWDED_WAIT_S
     body_within_s: float = BODY_WITHIN_S
     parts: Assembly = field(default_factory=Assembly)
+    admission: Admission = field(init=False)
     _http: HttpServer | None = None
-    _wsdl: tuple[Endpoint, bytes] | None = field(default=None)
     _url: str = ""
+    _names: frozenset[str] = frozenset()
+    """The host names of the address on which this server listens."""
+
+    def __post_init__(self) -> None:
+        self.admission = Admission(self.most_connections)
 
     async def start(self, sock: socket.socket, url: str) -> None:
-        """Listens on a bound socket, known to others under this URL."""
+        """Listens on a bound socket; `url` is its address for clients."""
         self._url = url
+        self._names = host_names(url)
         self._http = HttpServer(
             self._handle,
             lambda path: _MOST_BYTES.get(path, 0),
             self.most_connections,
             self.body_within_s,
+            self._is_own_host,
         )
         await self._http.start(sock)
 
     async def stop(self) -> None:
-        """No more connections; what is under way is answered."""
+        """Accepts no more connections and answers pending requests."""
         if self._http is not None:
             stopping = asyncio.create_task(self._http.stop(STOP_WITHIN_S))
-            await asyncio.sleep(0)  # from here on pulls are answered at once
-            self.driver.wake_waiters()
+            await asyncio.sleep(0)  # from now on, pulls are answered immediately
+            self.driver.waiters.wake_all()
             await stopping
+
+    def _is_own_host(self, host: str) -> bool:
+        peer = self.driver.peer
+        if host in self._names or not peer.is_member:
+            return host in self._names
+        return host in host_names(peer.federation[peer.me].endpoint)
 
     # --- HTTP -------------------------------------------------------------------------------------
 
@@ -86,7 +106,7 @@ class Server:
         path = request.path
         port = _PORTS.get(path)
         if port is not None and request.method == "POST":
-            return _Posted(self, port, self.endpoint(), respond, len(request.body)).begin(request)
+            return _Posted(self, port, self.endpoint(), respond, request).begin()
         respond(self._other(path, port, request))
         return None
 
@@ -94,8 +114,8 @@ class Server:
         if request.method == "GET":
             return self._get(path, port, request)
         if port is None and path not in ("/health", "/metrics"):
-            return _text(404, "there is nothing here: POST to /peer or /local, GET /peer?wsdl")
-        return _text(405, "SOAP requests are sent with POST", Allow="GET, POST" if port else "GET")
+            return _text(404, _NOT_FOUND)
+        return _text(405, "send SOAP requests with POST", Allow="GET, POST" if port else "GET")
 
     def _get(self, path: str, port: Port | None, request: Request) -> Response:
         if path == "/health":
@@ -107,44 +127,41 @@ class Server:
             return Response(200, *self.metrics.page())
         asked = parse_qsl(request.query, keep_blank_values=True)
         if port is not None and "wsdl" in {name.lower() for name, _ in asked}:
-            return Response(200, self._served_wsdl(), "text/xml; charset=utf-8")
+            wsdl = self.endpoint().wsdl(self._url, first=port)
+            return Response(200, wsdl, "text/xml; charset=utf-8")
         if port is not None:
-            return _text(405, "SOAP requests are sent with POST; the contract is at ?wsdl")
-        return _text(404, "there is nothing here: POST to /peer or /local, GET /peer?wsdl")
-
-    def _served_wsdl(self) -> bytes:
-        endpoint = self.endpoint()
-        if self._wsdl is None or self._wsdl[0] is not endpoint:
-            self._wsdl = endpoint, endpoint.wsdl(self._url)
-        return self._wsdl[1]
+            return _text(405, "send SOAP requests with POST; the contract is at ?wsdl")
+        return _text(404, _NOT_FOUND)
 
     # --- SOAP -------------------------------------------------------------------------------------
 
     async def deliveries(self, call: Call) -> Output:
-        """The answer to a pull, as soon as there is a delivery or it has waited long enough."""
-        assert isinstance(call.input, Read)
+        """Answers a pull as soon as there is a delivery or its time is over."""
+        assert isinstance(call.input, PullDeliveries)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(call.wait_s, LONGEST_WAIT_S)
-        with self.driver.deliveries_of(call.input.id) as news:
+        with self.driver.waiters.of(call.input.id) as waiter:
             while True:
                 output = await self.driver.submit(call.input)
                 if not isinstance(output, Deliveries) or output.deliveries:
                     return output
                 left = deadline - loop.time()
-                if left <= 0 or self._is_closing or self.driver.pulls > self.most_pulls:
+                if left <= 0 or self._is_closing:
                     return output
-                if not await news.wait(left):
+                if len(self.driver.waiters) > self.most_pulls:
+                    left = min(left, self.crowded_wait_s)
+                if not await waiter.wait(left):
                     return output
 
-    def ask(self, input: Received | LocalRequest, then: Then) -> None:
-        """Has the peer answer; the parts of another peer's large request wait here for the rest."""
+    def ask(self, input: Received | LocalRequest, on_answer: OnAnswer) -> None:
+        """Passes an input to the driver; keeps the parts of a large change until it is complete."""
         body = input.envelope.body if isinstance(input, Received) else None
         if not isinstance(input, Received) or not isinstance(body, ViewPart | PartedChange):
-            self.driver.ask(input, then)
+            self.driver.ask(input, on_answer)
             return
         peer, sender = self.driver.peer, input.envelope.sender
         if sender not in peer.federation:
-            then(NotAllowed(f"{shorten(sender)} is not a member of the federation"))
+            on_answer(NotAllowed(f"{shorten(sender)} is not a member of the federation"))
             return
         reply: Done | SendAll = Done()
         try:
@@ -153,13 +170,13 @@ class Server:
             else:
                 change = self.parts.whole(sender, body)
                 if change is not None:
-                    self.driver.ask(Received(input.envelope._replace(body=change)), then)
+                    self.driver.ask(Received(input.envelope._replace(body=change)), on_answer)
                     return
                 reply = SendAll()
         except Busy as problem:
-            then(problem)
+            on_answer(problem)
             return
-        then(Envelope(peer.me, peer.federation.version, (), reply))
+        on_answer(Envelope(peer.me, peer.federation.version, (), reply))
 
     @property
     def _is_closing(self) -> bool:
@@ -168,28 +185,36 @@ class Server:
 
 @dataclass(slots=True, eq=False)
 class _Posted:
-    """A SOAP call, from its bytes to those of its answer."""
+    """A SOAP call in progress, from the bytes of the request to those of the answer."""
 
     server: Server
     port: Port
     endpoint: Endpoint
     respond: Respond
-    bytes_in: int
+    request: Request
     started: float = field(default_factory=perf_counter)
     call: Call | None = None
+    is_admitted: bool = False
 
-    def begin(self, request: Request) -> asyncio.Task[None] | None:
+    def begin(self) -> asyncio.Task[None] | None:
+        request = self.request
         if request.flaw is not None:
-            reply = self.endpoint.failure(None)._replace(status=request.flaw.status)
-            self._answer(reply, "refused", request.flaw.problem)
+            status, problem, remedy = request.flaw
+            flaw = DocumentError(problem, remedy=remedy)
+            self._answer(self.endpoint.refusal(flaw)._replace(status=status), "refused", flaw)
+            return None
+        self.is_admitted = self.server.admission.admit(self.port)
+        if not self.is_admitted:
+            busy = Busy("too many requests are being handled", remedy="try again later")
+            self._answer(self.endpoint.refusal(busy), "busy", busy)
             return None
         try:
             self.call = call = self.endpoint.decode(self.port, request.headers, request.body)
-            if call.wait_s and isinstance(call.input, Read):
+            if call.wait_s and isinstance(call.input, PullDeliveries):
                 return asyncio.get_running_loop().create_task(self._wait(call))
             self.server.ask(call.input, self.answered)
         except SoapRefusal as refusal:
-            self._answer(refusal.reply, "refused", refusal.problem)
+            self._answer(refusal.reply, "refused", refusal.error)
         except Exception:
             self._fail()
         return None
@@ -197,56 +222,87 @@ class _Posted:
     async def _wait(self, call: Call) -> None:
         try:
             self.answered(await self.server.deliveries(call))
+        except asyncio.CancelledError:  # the client has disconnected
+            self._release()
+            raise
         except Exception:
             self._fail()
 
     def answered(self, output: Output | Exception) -> None:
         if isinstance(output, Exception) and not isinstance(output, QnsError):
-            self._answer(self.endpoint.failure(self.call), "failure")  # the driver has told why
+            self._answer(self.endpoint.failure(self.call), "failure")  # the driver has logged it
             return
         try:
             assert self.call is not None
-            assert output is not None, "an answer to a request"
+            assert output is not None, "every request has an answer"
             reply = self.endpoint.reply(self.call, output)
-            problem = output.problem if isinstance(output, QnsError) else ""
-            self._answer(reply, _outcome(output), problem)
+            self._answer(reply, _outcome(output), _problem(output))
         except Exception:
             self._fail()
 
     def _fail(self) -> None:
-        """Of the exception that is being handled only the log tells more."""
-        tell_exception("a request failed", operation=self.call.operation if self.call else "")
+        """Logs the current exception and answers with a fault that does not mention it."""
+        log_exception("a request failed", operation=self.call.operation if self.call else "")
         self._answer(self.endpoint.failure(self.call), "failure")
 
-    def _answer(self, reply: HttpReply, outcome: str, problem: str = "") -> None:
+    def _release(self) -> None:
+        if self.is_admitted:
+            self.is_admitted = False
+            self.server.admission.release(self.port)
+
+    def _answer(
+        self, reply: HttpReply, outcome: str, problem: QnsError | Fault | None = None
+    ) -> None:
+        self._release()
         operation = self.call.operation if self.call is not None else "unreadable"
         port = self.port.value
         self.server.traffic.count(
-            port, operation, RECEIVED, outcome, self.bytes_in, len(reply.body)
+            port, operation, RECEIVED, outcome, len(self.request.body), len(reply.body)
         )
-        if outcome == "refused":
-            tell(logging.WARNING, "a request was refused", port=port, operation=operation)
+        if problem is not None:
+            words = "a request was refused"
+            if outcome == "busy":
+                words = "a request was not served and may be repeated"
+            self._log(logging.WARNING, words, operation, outcome, problem)
         if LOG.isEnabledFor(logging.DEBUG):
-            self._log(operation, outcome, problem)
+            self._log(logging.DEBUG, "answered", operation, outcome, problem)
         self.respond(Response(*reply))
 
-    def _log(self, operation: str, outcome: str, problem: str) -> None:
-        received = self.call.input if self.call is not None else None
-        sender = (
-            received.envelope.sender
-            if isinstance(received, Received)
-            else getattr(received, "owner", "")
-        )
-        tell(
-            logging.DEBUG,
-            "answered",
-            operation=operation,
-            message_id=self.call.message_id if self.call is not None else "",
-            sender=sender,
-            outcome=outcome,
-            **({"problem": problem} if problem else {}),
-            ms=round((perf_counter() - self.started) * 1000, 3),
-        )
+    def _log(
+        self,
+        level: int,
+        words: str,
+        operation: str,
+        outcome: str,
+        problem: QnsError | Fault | None,
+    ) -> None:
+        """Logs the call with its caller and the reason, without its content."""
+        fields: dict[str, object] = {"port": self.port.value, "operation": operation}
+        if problem is not None:
+            fields["reason"] = problem.reason if isinstance(problem, Fault) else log_reason(problem)
+        fields["outcome"] = outcome
+        call = self.call
+        if call is not None:
+            fields |= {"caller": _caller(call), "message_id": call.message_id}
+        fields["address"] = self.request.address
+        log_event(level, words, **fields, ms=round((perf_counter() - self.started) * 1000, 3))
+
+
+def _caller(call: Call) -> str:
+    """Returns who makes the call, as the call claims: an organisation or a user."""
+    match call.input:
+        case Received(envelope=envelope):
+            return envelope.sender
+        case Publish(event=event):
+            return event.source
+        case request:
+            return str(getattr(request, "owner", ""))
+
+
+def _problem(output: Output) -> QnsError | Fault | None:
+    if isinstance(output, Envelope):
+        return output.body if isinstance(output.body, Fault) else None
+    return output if isinstance(output, QnsError) else None
 
 
 def _outcome(output: Output) -> str:

@@ -1,4 +1,4 @@
-"""Traffic: the SOAP messages that came and went, only counted."""
+"""Traffic: counts the SOAP messages that a peer receives and sends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     port: str
     operation: str
     direction: str
-    """Of the call: the answer goes the other way."""
+    """The direction of the call; the answer has the other direction."""
     outcome: str
 
 
@@ -33,7 +33,7 @@ class Traffic:
         bytes_in: int,
         bytes_out: int,
     ) -> None:
-        """One call and its answer."""
+        """Counts one call with its answer."""
         self.messages[Kind(port.lower(), operation, direction, outcome)] += 1
         self.bytes_in += bytes_in
         self.bytes_out += bytes_out

@@ -1,8 +1,8 @@
-"""Transport: brings the requests of this peer to the others, over connections that are kept.
+"""Transport: sends the requests of this peer to other peers over persistent connections.
 
-Each request is a task of its own and the core has one under way for each other peer, so that a
-dead receiver delays nobody else. Whatever goes wrong there is no answer: the core's links decide
-when to try again, after pauses that double and differ from link to link.
+Each request is sent in a task of its own, and there is one at a time for each other peer, so that a
+dead receiver does not delay the others. A failure is reported as the reason in words. The links
+decide when to retry: after pauses that double and differ from link to link.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from uuid import uuid4
 
 import aiohttp
 
-from qns.edl.layer import Send
 from qns.edl.messages import Envelope, Fault
+from qns.edl.requests import Send
 from qns.errors import QnsError
 from qns.runtime.addresses import checked_endpoint, peer_url
-from qns.runtime.logs import LOG, tell
+from qns.runtime.causes import cause_of
+from qns.runtime.logs import LOG, log_event
 from qns.runtime.traffic import SENT, Traffic
 from qns.soap.hardening import PEER
 from qns.soap.parts import in_parts
@@ -29,9 +30,11 @@ from qns.soap.shapes import Port
 CONNECT_WITHIN_S: Final = 5.0
 ANSWER_WITHIN_S: Final = 15.0
 KEPT_S: Final = 30.0
-"""Less than servers keep an idle connection, so that none is closed under a request."""
+"""How long idle connections are kept: shorter than servers keep them, so that a request never meets
+a connection that the server is closing."""
 
-_CALLED: Final = "urn:uuid:"
+_MESSAGE_ID: Final = "urn:uuid:"
+_UNUSABLE: Final = "the answer is not that of a peer of QNS"
 
 
 class Transport:
@@ -42,11 +45,11 @@ class Transport:
         *,
         answer_within_s: float = ANSWER_WITHIN_S,
     ) -> None:
-        """`endpoint_of` asks the federation document in force; empty for whom it does not name."""
+        """`endpoint_of` returns the endpoint of an organisation, or "" if there is none."""
         self._endpoint_of = endpoint_of
         self._traffic = traffic
         self._refused: set[str] = set()
-        """Endpoints that were complained about already."""
+        """Endpoints for which a warning was logged."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S),
             timeout=aiohttp.ClientTimeout(
@@ -61,41 +64,59 @@ class Transport:
     async def close(self) -> None:
         await self._session.close()
 
-    async def exchange(self, send: Send) -> Envelope | None:
-        """The answer to a request, or None; a large one goes in parts."""
-        url = self._url(send.to)
-        if url is None:
-            return None
-        answer: Envelope | None = None
+    async def send(self, send: Send) -> Envelope | str:
+        """Sends a request, a large one in parts; returns the answer, or why there is none."""
+        endpoint = self._endpoint_of(send.to)
+        if not endpoint:
+            return "the federation document has no endpoint for it"
+        try:
+            url = peer_url(checked_endpoint(endpoint))
+        except QnsError as error:
+            self._warn_once(endpoint, str(error), send.to)
+            return str(error)
+        answer: Envelope | str = ""
         for envelope in in_parts(send.envelope):
             answer = await self._call(send.to, url, envelope)
-            if answer is None or isinstance(answer.body, Fault):
+            if isinstance(answer, str) or isinstance(answer.body, Fault):
                 break
         return answer
 
-    async def _call(self, to: str, url: str, envelope: Envelope) -> Envelope | None:
-        message_id = f"{_CALLED}{uuid4()}"
+    async def _call(self, to: str, url: str, envelope: Envelope) -> Envelope | str:
+        message_id = f"{_MESSAGE_ID}{uuid4()}"
         body, action = write_call(envelope, message_id)
         started = perf_counter()
-        answer, outcome, size = None, "unanswered", 0
+        answer: Envelope | str
+        size = 0
         try:
             async with self._session.post(
                 url, data=body, headers=_headers(action), allow_redirects=False
             ) as response:
                 content = await _content(response)
                 size = len(content)
-                answer = read_reply(envelope, response.status, content)
+                answer = read_reply(envelope, response.status, content, to) or _UNUSABLE
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            outcome = _told(error)
+            outcome = "timeout" if isinstance(error, TimeoutError) else "unanswered"
+            answer = cause_of(error)
         else:
             outcome = _outcome(answer)
-            if answer is not None and answer.sender != to:
-                self._complain(url, f"{answer.sender} answers there", to)
-                answer, outcome = None, "unusable"
+            if not isinstance(answer, str) and answer.sender != to:
+                problem = f"the peer of {answer.sender} answers there"
+                self._warn_once(url, problem, to)
+                answer, outcome = problem, "unusable"
         operation = action.strip('"')
         self._traffic.count(Port.PEER.value, operation, SENT, outcome, size, len(body))
+        if not isinstance(answer, str) and isinstance(answer.body, Fault):
+            log_event(
+                logging.WARNING if answer.body.permanent else logging.INFO,
+                "another peer refused a call",
+                to=to,
+                operation=operation,
+                reason=answer.body.reason,
+                permanent=answer.body.permanent,
+                message_id=message_id,
+            )
         if LOG.isEnabledFor(logging.DEBUG):
-            tell(
+            log_event(
                 logging.DEBUG,
                 "called",
                 operation=operation,
@@ -106,21 +127,10 @@ class Transport:
             )
         return answer
 
-    def _url(self, name: str) -> str | None:
-        endpoint = self._endpoint_of(name)
-        if not endpoint:
-            return None
-        try:
-            return peer_url(checked_endpoint(endpoint))
-        except QnsError as error:
-            self._complain(endpoint, str(error), name)
-            return None
-
-    def _complain(self, endpoint: str, reason: str, name: str) -> None:
-        """Once."""
+    def _warn_once(self, endpoint: str, reason: str, name: str) -> None:
         if endpoint not in self._refused:
             self._refused.add(endpoint)
-            tell(logging.WARNING, "a peer is not called", to=name, reason=reason)
+            log_event(logging.WARNING, "a peer is not called", to=name, reason=reason)
 
 
 def _headers(action: str) -> dict[str, str]:
@@ -128,21 +138,17 @@ def _headers(action: str) -> dict[str, str]:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """The whole reply, unless it is longer than any that is sensible."""
+    """Reads the complete reply; raises ClientPayloadError if it is too long."""
     pieces, size = [], 0
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > PEER.bytes:
-            raise aiohttp.ClientPayloadError(f"a reply of more than {PEER.bytes:,} bytes")
+            raise aiohttp.ClientPayloadError(f"the reply has more than {PEER.bytes:,} bytes")
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _outcome(answer: Envelope | None) -> str:
-    if answer is None:
+def _outcome(answer: Envelope | str) -> str:
+    if isinstance(answer, str):
         return "unusable"
     return "fault" if isinstance(answer.body, Fault) else "ok"
-
-
-def _told(error: Exception) -> str:
-    return "timeout" if isinstance(error, TimeoutError) else "unanswered"

@@ -1,4 +1,4 @@
-"""Campaign: many seeds of the simulator, played here or in processes, and what they add up to."""
+"""Campaign: plays many seeds of the simulator, in one process or several, and adds up counts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,35 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from qns.history.judge import judge
+from qns.history.verdict import Rule
+from qns.peer.turn import Record
+from qns.simulation.audit import AUDITED, NEEDED_FAULTS
+from qns.simulation.faults import FAULTS
 from qns.simulation.scenario import Outcome, Scenario
-from qns.simulation.workload import FAULTS, Plan, make_plan
-from qns.turn import Record
+from qns.simulation.workload import Plan, make_plan
 
 _RECORDS: Final = {
     "pub": "events published",
     "ntfy": "notifications",
     "skip": "skips",
     "drop": "drops",
+    "overflow": "overflows",
     "rewind": "rewinds",
 }
 _MESSAGES: Final = " messages"
+RULES: Final = (*map(str, Rule), *AUDITED)
+"""The rules that are counted: those of the history, then those of the audit."""
+ASKED_WITHIN: Final = 200
+"""In so many seeds each rule must have something to decide."""
+ENOUGH_PEERS: Final = 6
+"""With fewer peers, some rules rarely have anything to decide."""
+_RELEASED_NAMES: Final = {"PullGap": "Pull"}
+"""Kinds of requests whose name in the JSON report is older than the name of their class."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all seeds of a campaign share."""
+    """The parameters that all seeds of a campaign share."""
 
     peers: int = 6
     faults: tuple[str, ...] = FAULTS
@@ -48,21 +60,26 @@ class Breach(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
+    """The result of one run."""
+
     seed: int
     breaches: tuple[Breach, ...]
     counts: dict[str, int]
     history: Sequence[Record] = ()
     trace: str = ""
-    """The stack, if the run ended with an exception."""
+    """The stack trace, if the run ended with an exception."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """Rule -> how often it had something to decide."""
 
 
-_SELDOM = (50_000, 50, 100)
-"""A world is large and short-lived: looking for rubbish in it all the time costs a fifth."""
+_GC_THRESHOLDS = (50_000, 50, 100)
+"""A world is large and short-lived: with the default thresholds, garbage collection takes a fifth
+of the time."""
 
 
 def play(plan: Plan) -> Result:
-    """One run, to its verdict or to the exception that ended it."""
-    gc.set_threshold(*_SELDOM)
+    """Plays one plan; an exception that ends the run is returned as a breach."""
+    gc.set_threshold(*_GC_THRESHOLDS)
     scenario = Scenario(plan)
     try:
         outcome = scenario.run()
@@ -70,7 +87,8 @@ def play(plan: Plan) -> Result:
         breach = Breach(type(error).__name__, str(error))
         trace = "".join(traceback.format_exception(error))
         return Result(plan.seed, (breach,), scenario.counts, scenario.world.history, trace)
-    return Result(plan.seed, _breaches(outcome), outcome.counts, outcome.history)
+    breaches, counts, history = _breaches(outcome), outcome.counts, outcome.history
+    return Result(plan.seed, breaches, counts, history, asked=outcome.asked)
 
 
 def _breaches(outcome: Outcome) -> tuple[Breach, ...]:
@@ -89,9 +107,9 @@ def _breaches(outcome: Outcome) -> tuple[Breach, ...]:
 def campaign(
     seeds: Iterable[int], setting: Setting, executor: Executor | None = None, ahead: int = 64
 ) -> Iterator[Result]:
-    """How each seed ended, in the order of the seeds whoever played them; without the histories.
+    """Yields the results in the order of the seeds, without the histories.
 
-    An executor is given at most so many seeds `ahead` of the one that is waited for.
+    An executor gets at most `ahead` seeds beyond the one whose result is awaited.
     """
     if executor is None:
         for seed in seeds:
@@ -116,33 +134,52 @@ def _play_seed(setting: Setting, seed: int) -> Result:
 
 @dataclass(slots=True)
 class Totals:
-    """What the seeds played so far add up to."""
+    """The sums over the seeds played so far."""
 
     seeds: int = 0
     broken: list[Result] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    asked: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(RULES, 0)))
+    """Rule -> how often it had something to decide."""
 
     def add(self, result: Result) -> None:
         self.seeds += 1
         self.counts.update(result.counts)
+        self.asked.update(result.asked)
         if result.breaches:
             self.broken.append(result)
 
+    def never_asked(self, setting: Setting) -> list[str]:
+        """Returns the rules that had nothing to decide, though the faults that they need were in
+        use."""
+        faults = set(setting.faults)
+        return [
+            rule
+            for rule in RULES
+            if not self.asked[rule] and NEEDED_FAULTS.get(rule, set()) <= faults
+        ]
+
+    def must_ask_all(self, setting: Setting) -> bool:
+        """True if the campaign is so large that a rule which was never asked is a failure."""
+        return self.seeds >= ASKED_WITHIN and setting.peers >= ENOUGH_PEERS
+
     @property
     def messages(self) -> dict[str, int]:
-        """Requests by kind; kinds are written as their classes."""
+        """The number of requests by kind: the name of the class, or its released name."""
         return {
-            kind.removesuffix(_MESSAGES): number
+            _RELEASED_NAMES.get(name := kind.removesuffix(_MESSAGES), name): number
             for kind, number in sorted(self.counts.items())
             if _is_kind(kind)
         }
 
     @property
     def records(self) -> dict[str, int]:
-        return {told: self.counts[do] for do, told in _RECORDS.items()}
+        """The number of records of the kinds that are reported, by their names in the report."""
+        return {name: self.counts[do] for do, name in _RECORDS.items()}
 
     @property
     def faults(self) -> dict[str, int]:
+        """The number of injected faults by kind."""
         return {
             fault: number
             for fault, number in sorted(self.counts.items())

@@ -1,18 +1,20 @@
-"""Simulated disks: the real stores in memory, which outlive their host and can be put back."""
+"""Simulated disks: the production stores in memory. They survive crashes and can be restored."""
 
 from __future__ import annotations
 
 from itertools import count
 
 from qns.errors import StoreFull
+from qns.peer.turn import Transaction
 from qns.store.memory import MemorySnapshot, MemoryStore
 from qns.store.sqlite import SqliteSnapshot, SqliteStore
-from qns.tables import Transaction
 
 _names = count()
 
 
 class _FillableStore(MemoryStore):
+    """A store whose next commit can be made to fail."""
+
     full_next = False
 
     def commit(self, transaction: Transaction) -> None:
@@ -23,6 +25,8 @@ class _FillableStore(MemoryStore):
 
 
 class MemoryDisk:
+    """A disk with a store of plain dictionaries."""
+
     def __init__(self) -> None:
         self._store = _FillableStore()
 
@@ -46,7 +50,7 @@ class MemoryDisk:
 
 
 class SqliteDisk:
-    """SQLite itself, in memory: a crash drops the connection, the pages stay."""
+    """A disk with SQLite in memory: a crash drops the connection and keeps the pages."""
 
     def __init__(self) -> None:
         self._name = f"simulated-{next(_names)}"

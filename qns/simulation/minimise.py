@@ -1,4 +1,4 @@
-"""Minimising: from a plan that breaks a rule to the few actions that are enough to break it."""
+"""Minimising: reduces a plan that breaks a rule to few actions that still break it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
+from qns.simulation.actions import Action
 from qns.simulation.campaign import Breach, Result, play
-from qns.simulation.workload import Action, Plan
+from qns.simulation.workload import Plan
 
 _FEWEST_PEERS = 2
 
 
 class Attempt(NamedTuple):
+    """The state of minimising after a number of runs."""
+
     runs: int
     plan: Plan
-    """The smallest so far that breaks the rule."""
+    """The smallest plan so far that breaks the rule."""
     result: Result
+    """The result of playing that plan."""
     breach: Breach | None
-    """How it breaks it."""
+    """The breach of the rule in that result; None if the first plan broke no rule."""
 
 
 def minimise(plan: Plan) -> Iterator[Attempt]:
-    """Plays the plan, then smaller ones that still break the first rule that it broke.
+    """Plays the plan, then smaller ones to find those that still break its first broken rule.
 
-    One attempt for each run, so that the caller can stop at any time. If the plan breaks no rule,
-    there is one attempt.
+    Yields one attempt for each run, so that the caller can stop at any time. If the plan breaks no
+    rule, there is one attempt.
     """
     result = play(plan)
     if not result.breaches:
@@ -41,11 +45,14 @@ def minimise(plan: Plan) -> Iterator[Attempt]:
 
 @dataclass(slots=True)
 class _Best:
+    """The smallest plan so far that breaks the rule."""
+
     plan: Plan
     result: Result
     breach: Breach
 
     def compare(self, plan: Plan, result: Result) -> None:
+        """Replaces the best plan if the smaller one breaks the same rule."""
         for breach in result.breaches:
             if breach.rule == self.breach.rule:
                 self.plan, self.result, self.breach = plan, result, breach
@@ -53,7 +60,7 @@ class _Best:
 
 
 def _candidates(best: _Best) -> Iterator[Plan]:
-    """Plans that are smaller than the best one; it changes when a candidate did well."""
+    """Yields plans that are smaller than the best one, which changes when a candidate succeeds."""
     yield from _without_each_organisation(best)
     yield from _in_simpler_settings(best)
     yield from _without_each_kind(best)
@@ -69,11 +76,13 @@ def _without_each_organisation(best: _Best) -> Iterator[Plan]:
 
 
 def _in_simpler_settings(best: _Best) -> Iterator[Plan]:
-    """Right clocks, no limit to what is owed, stores in memory."""
+    """Yields the plan with correct clocks, without limits, and with memory stores."""
     if any(best.plan.clocks.values()):
         yield replace(best.plan, clocks=dict.fromkeys(best.plan.clocks, 0.0))
     if best.plan.most_owed != inf:
         yield replace(best.plan, most_owed=inf)
+    if best.plan.longest_queue != inf:
+        yield replace(best.plan, longest_queue=inf)
     if best.plan.sqlite:
         yield replace(best.plan, sqlite=False)
 
@@ -85,7 +94,8 @@ def _without_each_kind(best: _Best) -> Iterator[Plan]:
 
 
 def _without_pieces(best: _Best) -> Iterator[Plan]:
-    """Delta debugging: without halves, quarters, …, single actions, until none can be spared."""
+    """Delta debugging: yields plans without halves, quarters, … and single actions, until no single
+    action can be removed."""
     piece = max(1, _size(best.plan) // 2)
     while _size(best.plan):
         before, first = best.plan, 0
@@ -113,9 +123,9 @@ def _size(plan: Plan) -> int:
 
 
 def _without_piece(plan: Plan, first: int, end: int) -> Plan:
-    """Without these actions, counted through both phases."""
-    breaking = len(plan.actions)
-    calm_first, calm_end = max(0, first - breaking), max(0, end - breaking)
+    """Returns the plan without actions `first` to `end`, counted through both phases."""
+    before_calm = len(plan.actions)
+    calm_first, calm_end = max(0, first - before_calm), max(0, end - before_calm)
     return replace(
         plan,
         actions=plan.actions[:first] + plan.actions[end:],
@@ -143,7 +153,7 @@ def _without_organisation(plan: Plan, name: str) -> Plan:
 
 
 def _without_links(action: Action, name: str) -> Action:
-    """The action without what it does to the links of an organisation."""
+    """Returns the action without the links of an organisation."""
     pairs = action.fields.get("pairs")
     if not isinstance(pairs, str):
         return action

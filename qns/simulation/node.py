@@ -1,48 +1,63 @@
-"""A simulated host: one organisation's gateway on a simulated disk, which can be killed at will."""
+"""A simulated host: one organisation's gateway on a simulated disk, which can be killed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, Protocol
 
-from qns.edl.layer import Send
 from qns.edl.messages import Envelope
+from qns.edl.requests import Send
 from qns.errors import QnsError, StoreFull
-from qns.gateway import Gateway
 from qns.iil.requests import Answer
-from qns.inputs import Effects, Input
-from qns.ports import Store
-from qns.recovery import Settings
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Effects, Input
+from qns.peer.ports import Mark, Store
+from qns.peer.recovery import Settings
+from qns.peer.turn import Record, Transaction
+from qns.peer.turn_queue import PendingInput, TurnQueue
+from qns.simulation.recovery import InterruptedLineage, InterruptedStore, Interruption, Killed
 from qns.store.lineage import MemoryLineage
-from qns.turn import Record
 
-Reply = Callable[[Answer | Envelope | QnsError | None], None]
-
-
-class Killed(Exception):
-    """The process died here."""
+Reply = Callable[[Answer | Envelope | Exception | None], None]
 
 
 class KillPoint(Enum):
+    """The place in a turn at which a process dies."""
+
     BEFORE_COMMIT = "before its commit"
-    AFTER_COMMIT = "after its commit, before a word left"
-    HALFWAY = "after its commit, with half of its words said"
+    AFTER_COMMIT = "after its commit, before any message is sent"
+    HALFWAY = "after its commit, with half of its messages sent"
 
 
-class Said(NamedTuple):
-    """What left a host in one turn."""
+_FAILED = (KillPoint.BEFORE_COMMIT, KillPoint.AFTER_COMMIT)
+
+
+class Interrupted(Exception):
+    """Raised when a host dies in its recovery."""
+
+    def __init__(self, records: list[Record]) -> None:
+        super().__init__()
+        self.records = records
+        """What the recovery had committed by then."""
+
+
+class Output(NamedTuple):
+    """The replies, messages and records that left a host with one commit."""
 
     replies: list[tuple[Reply, Answer | Envelope | QnsError | None]]
     sends: list[Send]
     records: list[Record]
-    wake_at: float
+    wake_at: float = inf
+    """When the host needs a turn although nothing arrives, by the time of the world."""
 
 
 class Disk(Protocol):
-    """A store that survives its host, and can be copied and put back."""
+    """A store that survives its host and can be copied and restored."""
 
     def open(self) -> Store: ...
 
@@ -51,7 +66,7 @@ class Disk(Protocol):
     def put_back(self, copy: Any) -> None: ...
 
     def fill(self, full: bool) -> None:
-        """Whether the next commit finds it full."""
+        """Makes the next commit fail as on a full disk, or not."""
 
     def discard(self) -> None: ...
 
@@ -60,24 +75,44 @@ class Disk(Protocol):
 class Backup:
     at: float
     copy: object
+    marks: tuple[Mark, ...] | None = None
+    """The marks outside the store, if the whole host was copied: nothing then shows a restore."""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
+    """A host with its disk, clock and backups, and its gateway while it is up."""
+
     settings: Settings
     disk: Disk
     document: bytes
-    """What the operator configured; the store's own counts once it is newer."""
+    """The federation document that the operator configured; a newer one in the store overrides
+    it."""
+    wall_ahead_s: float = 0.0
+    """By how much the clock of the host is ahead."""
     clock_ahead_s: float = 0.0
+    """By how much the clock that the process uses is ahead."""
     lineage: MemoryLineage = field(default_factory=MemoryLineage)
     gateway: Gateway | None = None
-    life: int = 0
-    """Counts starts and deaths: what was meant for an earlier life is lost."""
-    inbox: list[tuple[Input, Reply | None]] = field(default_factory=list)
+    generation: int = 0
+    """Counts starts and deaths. Timers and answers of an earlier generation are ignored."""
+    queue: TurnQueue = field(default_factory=TurnQueue)
     turn_at: float | None = None
+    due_at: float = inf
+    """When the host needs a turn although nothing arrives."""
     kill_point: KillPoint | None = None
     full_until: float = 0.0
+    commit_s: float = 0.0
+    """How long a commit takes."""
+    turn_s: float = 0.0
+    """How long inputs wait for a turn of a busy host."""
+    commits: int = 0
+    fail_every: int = 0
+    """Each commit whose number is a multiple of this fails; 0 if none does."""
+    interruptions: list[int] = field(default_factory=list)
+    """The steps at which the next recoveries are interrupted."""
     backups: list[Backup] = field(default_factory=list)
+    snapshots: list[Backup] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -87,50 +122,96 @@ class Node:
     def is_up(self) -> bool:
         return self.gateway is not None
 
+    def clock(self, now: float) -> float:
+        """Returns the time of this host at a time of the world; it never goes back in a process."""
+        return now + self.clock_ahead_s
+
+    def jump(self, seconds: float) -> None:
+        """Sets the clock. A process ignores that it is set back, until it starts again."""
+        self.wall_ahead_s += seconds
+        self.clock_ahead_s = max(self.clock_ahead_s, self.wall_ahead_s)
+
     def start(self, now: float, nonce: str) -> Effects:
-        self.life += 1
+        """Opens the gateway on the disk's store and returns its first effects.
+
+        Raises Interrupted if the host dies in its recovery.
+        """
+        self.generation += 1
+        self.clock_ahead_s = self.wall_ahead_s
         store = self.disk.open()
         self.disk.fill(now < self.full_until)
         self.gateway = None
-        gateway = Gateway.open(
-            self.settings,
-            store,
-            self.lineage,
-            document=self.document,
-            nonce=nonce,
-            now=now + self.clock_ahead_s,
+        open_gateway = partial(
+            Gateway.open, document=self.document, nonce=nonce, now=self.clock(now)
         )
-        self.gateway = gateway
-        return gateway.first
+        if self.interruptions:
+            interruption = Interruption(self.interruptions.pop(0))
+            recording = replace(self.settings, recording=True)
+            with suppress(Killed):
+                open_gateway(
+                    recording,
+                    InterruptedStore(store, interruption),
+                    InterruptedLineage(self.lineage, interruption),
+                )
+            raise Interrupted(interruption.records)
+        self.gateway = open_gateway(self.settings, store, self.lineage)
+        return self.gateway.first
+
+    def heal(self) -> None:
+        """Ends the faults of this host; its clock stays as it is."""
+        self.full_until = self.commit_s = self.turn_s = 0.0
+        self.fail_every = 0
+        self.kill_point = None
+        self.interruptions.clear()
 
     def die(self) -> None:
-        self.life += 1
+        """Stops the process; only the disk and what is outside the host survive."""
+        self.generation += 1
         self.gateway = None
-        self.inbox.clear()
+        self.queue = TurnQueue()
         self.turn_at = None
+        self.due_at = inf
         self.kill_point = None
 
-    def run(self, now: float) -> Said:
-        """One turn over everything in the inbox; raises Killed if the process died in it."""
+    # --- turns ------------------------------------------------------------------------------------
+
+    def put(self, input: Input, reply: Reply | None) -> None:
+        self.queue.put(PendingInput(input, reply))
+
+    def begin_turn(self, now: float) -> Transaction | None:
+        """Runs one turn in memory, as the driver does; returns what to commit now, if anything."""
         assert self.gateway is not None
-        batch, self.inbox = self.inbox, []
-        kill_point, self.kill_point = self.kill_point, None
         self.turn_at = None
+        if now >= self.due_at:
+            self.queue.is_due = True
+            self.due_at = inf
+        self.queue.begin_turn(self.gateway, self.clock(now))
+        return self.queue.begin_commit()
+
+    def commit(self, now: float, transaction: Transaction) -> Output:
+        """Ends a commit and returns what may leave the host then; raises Killed if it fails."""
+        assert self.gateway is not None
+        kill_point, self.kill_point = self.kill_point, None
+        self.commits += 1
+        if self.fail_every and self.commits % self.fail_every == 0:  # written or not, it fails
+            kill_point = _FAILED[self.commits // self.fail_every % 2]
         self.disk.fill(kill_point is KillPoint.BEFORE_COMMIT or now < self.full_until)
         try:
-            effects = self.gateway.run([each for each, _ in batch], now + self.clock_ahead_s)
+            if transaction:
+                self.gateway.store.commit(transaction)
         except StoreFull as error:
             self.die()
             raise Killed from error
-        replies = [
-            (reply, answer)
-            for (_, reply), answer in zip(batch, effects.answers, strict=True)
-            if reply is not None
-        ]
+        output = Output([], [], [])
+        for inputs, effects, _ in self.queue.end_commit(self.gateway).turns:
+            answered = zip(inputs, effects.answers, strict=True)
+            output.replies.extend((to.on_answer, answer) for to, answer in answered if to.on_answer)
+            output.sends.extend(effects.sends)
+            output.records.extend(effects.records)
+            output = output._replace(wake_at=effects.wake_at - self.clock_ahead_s)
         if kill_point is None:
-            wake_at = effects.wake_at - self.clock_ahead_s
-            return Said(replies, effects.sends, effects.records, wake_at)
+            return output
         self.die()
         if kill_point is KillPoint.HALFWAY:
-            return Said(replies[::2], effects.sends[::2], effects.records, inf)
-        return Said([], [], effects.records, inf)
+            return Output(output.replies[::2], output.sends[::2], output.records)
+        return Output([], [], output.records)

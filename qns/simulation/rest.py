@@ -1,58 +1,87 @@
-"""Rest: whether anything is still under way in a simulated world."""
+"""Rest: whether anything is still under way in a simulated world, and whether views are right."""
 
 from __future__ import annotations
 
-from qns.edl.link import State
-from qns.edl.messages import Gossip
-from qns.peer import Peer
+from qns.cbr.exact_merge import ExactMerge
+from qns.cbr.oracle import producer_view
+from qns.edl.merge_subscriptions_table import ViewState
+from qns.peer.status import PeerStatus
 from qns.simulation.world import World
 
 
 def unrest(world: World) -> str | None:
-    """Something that is still to be done, in words; None at rest."""
+    """Returns something that is still under way, in words; None if the world is at rest."""
     for node in world.nodes.values():
         if node.name in world.absent:
             continue
         if node.gateway is None:
             return f"{node.name} is down"
-        if node.inbox:
+        if node.queue or not node.queue.is_idle:
             return f"{node.name} has not handled all that came in"
-        peer = node.gateway.peer
-        if peer.federation.version != world.federation.version and not world.absent:
-            return f"{node.name} has not heard of the newest federation document"
-        reason = _unrest_of(peer, world.absent)
+        status = node.gateway.status
+        if status.federation.version != world.federation.version and not world.absent:
+            return f"{node.name} does not have the newest federation document"
+        reason = _unrest_of(status, world.absent)
         if reason is not None:
             return reason
     return None
 
 
-def _unrest_of(peer: Peer, absent: set[str]) -> str | None:
-    me = peer.me
-    for link in peer.edl.forwarder.links.values():
+def _unrest_of(status: PeerStatus, absent: set[str]) -> str | None:
+    me = status.organisation
+    for link in status.links():
         if link.other in absent:
             continue
-        if link.state is State.RESTING:
+        if link.is_resting:
             return f"{me} waits to try {link.other} again"
-        if link.state is State.ASKING and not isinstance(link.request, Gossip):
+        if link.is_asking:
             return f"{me} waits for an answer of {link.other}"
-        if link.parcels or link.wants_hello or link.wants_document:
-            return f"{me} has something to say to {link.other}"
-        if link.pull_at is not None or link.acknowledge_at is not None:
+        if link.has_messages:
+            return f"{me} has a message for {link.other}"
+        if link.has_timer:
             return f"{me} will ask or acknowledge {link.other}"
-    for stream in peer.producer.streams.values():
-        if stream.consumer not in absent and stream.acknowledged < stream.number:
+    for stream in status.outbound():
+        if stream.consumer not in absent and stream.lag_events:
             return f"{me} owes {stream.consumer} events from {stream.acknowledged + 1} on"
-    for producer, view in peer.consumer.merger.views.items():
-        if producer in absent:
+    for view in status.views():
+        if view.producer in absent:
             continue
-        if not view.asked or not view.is_told:
-            return f"{me} has not told {producer} its view"
-        if peer.iil.stability.waits_for(producer):
-            return f"{me} has subscriptions that are not stable at {producer}"
-    for (producer, _), inbound in peer.consumer.streams.items():
-        if inbound.early and producer not in absent:
+        if view.state is not ViewState.IN_FORCE:
+            return f"{me} has not sent {view.producer} its view"
+        if view.has_pending:
+            return f"{me} has subscriptions that are not stable at {view.producer}"
+    for inbound in status.inbound():
+        if inbound.early and inbound.producer not in absent:
             return f"{me} holds back early entries"
-    for parcel in peer.edl.forwarder.custody.parcels.values():
-        if parcel.entry.receiver not in absent:
-            return f"{me} has events in custody for {parcel.entry.receiver}"
+    for receiver in status.custody_receivers():
+        if receiver not in absent:
+            return f"{me} has events in custody for {receiver}"
     return None
+
+
+def wrong_tables(world: World) -> list[str]:
+    """Compares every External Merge Table with one that is computed anew (semantics §6)."""
+    wrong = []
+    document = world.federation
+    for consumer in document.organisations:
+        gateway = world.nodes[consumer].gateway
+        assert gateway is not None
+        subscriptions = gateway.status.local_subscriptions()
+        for producer in document.organisations:
+            other = world.nodes[producer].gateway
+            if producer == consumer or other is None:
+                continue
+            hosts = document[producer].hosts
+            expected = producer_view(subscriptions, producer, hosts)
+            if world.exact_merging:
+                expected = set(ExactMerge(expected).subscriptions)
+            held = {
+                each.projected(producer, hosts)
+                for each in other.status.external_view(consumer).values()
+            }
+            if held != expected:
+                wrong.append(
+                    f"Merge table: at rest, {producer} holds {len(held)} elements for "
+                    f"{consumer}, but its users' subscriptions merge to {len(expected)}."
+                )
+    return wrong

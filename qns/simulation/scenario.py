@@ -1,84 +1,101 @@
-"""One seed, from the plan to the verdict: play it, heal everything, wait for rest, judge."""
+"""Scenario: plays the plan of one seed, heals all faults, waits for rest and judges the history."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from qns.cbr.oracle import producer_view
 from qns.d2q.event_json import EventReader
-from qns.errors import Busy, QnsError
 from qns.federation.document import Organisation
 from qns.federation.document_xml import write_federation
 from qns.history.judge import judge
 from qns.iil.requests import (
-    AcknowledgeDeliveries,
-    Answer,
-    Deliveries,
     InstallDocument,
     Pause,
     Publish,
-    Read,
     Renew,
-    Request,
     Resume,
     Subscribe,
     Unsubscribe,
 )
+from qns.peer.lineage import EPOCH_SCATTER
+from qns.peer.turn import Record
+from qns.simulation.actions import CHAOS_S, Action
+from qns.simulation.audit import audit
+from qns.simulation.calls import Calls
 from qns.simulation.disks import MemoryDisk, SqliteDisk
-from qns.simulation.network import Weather
-from qns.simulation.node import KillPoint
-from qns.simulation.rest import unrest
-from qns.simulation.workload import CHAOS_S, Action, Plan
+from qns.simulation.growth import grown
+from qns.simulation.injection import Injection
+from qns.simulation.lasting import needless_notifications, still_owed, working_pairs
+from qns.simulation.network import LONGEST_DELAY_S
+from qns.simulation.readers import OWNER, Readers
+from qns.simulation.rest import unrest, wrong_tables
+from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
-from qns.turn import Record
 
 Perform = Callable[[Action], None]
 
-_OWNER = "user"
-_POINTS = {
-    "now": None,
-    "before": KillPoint.BEFORE_COMMIT,
-    "after": KillPoint.AFTER_COMMIT,
-    "halfway": KillPoint.HALFWAY,
-}
 _REST_AT_MOST_S = 240.0
+_LASTING_AT_LEAST_S = 6.0
+"""The last events of a lasting partition are published in this time."""
+_LASTING_AT_MOST_S = 150.0
+_QUIET_S = 30.0
+_COMPARE_WITHIN_S = 1_000.0
+"""Longer than any partition: the judge expects that a rollback never loses an event."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How one seed ended."""
+    """The result of one seed."""
 
     seed: int
     violations: list[str]
     history: list[Record]
     counts: dict[str, int]
     """Messages by kind, faults by kind, events, notifications."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """Rule -> how often it had something to decide."""
 
     @property
     def held(self) -> bool:
+        """True if no rule was broken."""
         return not self.violations
 
 
 @dataclass(slots=True, eq=False)
 class Scenario:
+    """A plan and the world in which it is played."""
+
     plan: Plan
     world: World = field(init=False)
-    open_calls: Counter[str] = field(default_factory=Counter)
-    """Organisation -> how many requests of its users are not answered yet."""
     former: dict[str, Organisation] = field(default_factory=dict)
-    restores: dict[str, int] = field(default_factory=dict)
+    """Organisations that may join: former members and the newcomer."""
     counts: dict[str, int] = field(default_factory=dict)
+    """The counts of the outcome."""
+    injection: Injection = field(init=False)
+    calls: Calls = field(init=False)
+    readers: Readers = field(init=False)
 
     def __post_init__(self) -> None:
         plan = self.plan
-        tuning = replace(TUNING, most_owed=plan.most_owed)
+        tuning = replace(
+            TUNING,
+            most_owed=plan.most_owed,
+            longest_queue=plan.longest_queue,
+            compare_within_s=_COMPARE_WITHIN_S,
+        )
+        if plan.seed % 2:  # half of the peers keep nearly everything that is owed only on the disk
+            tuning = replace(tuning, owed_in_memory=2, events_in_memory=2)
         disk = SqliteDisk if plan.sqlite else MemoryDisk
-        self.world = World(plan.seed, plan.federation, tuning, disk)
+        self.world = World(
+            plan.seed, plan.federation, tuning, disk, plan.seed % 4 == 3, EPOCH_SCATTER
+        )
         for name, node in self.world.nodes.items():
-            node.clock_ahead_s = plan.clocks[name]
+            node.wall_ahead_s = plan.clocks[name]
+        self.injection = Injection(self.world, self.counts)
+        self.calls = Calls(self.world, self.injection)
+        self.readers = Readers(self.calls, plan.grouped)
         if plan.newcomer is not None:
             self.former[plan.newcomer.name] = plan.newcomer
 
@@ -89,15 +106,19 @@ class Scenario:
         finally:
             for node in world.nodes.values():
                 node.disk.discard()
+        audited = audit(world, came_to_rest=not violations, has_faults=self.plan.has_faults)
         verdict = judge(world.history)
         violations += [f"{each.rule}: {each.explain()}" for each in verdict.violations]
+        violations += self.readers.violations + audited.violations
+        asked = {str(rule): n for rule, n in verdict.checks.items()} | audited.asked
         self.counts["lost messages"] = world.network.lost
         self.counts["duplicated messages"] = world.network.duplicated
         self.counts |= {f"{kind} messages": number for kind, number in world.messages.items()}
         for record in world.history:
-            if record["do"] in ("pub", "ntfy", "skip", "drop", "rewind"):
+            if record["do"] in ("pub", "ntfy", "skip", "drop", "rewind", "overflow"):
                 self.counts[record["do"]] = self.counts.get(record["do"], 0) + 1
-        return Outcome(self.plan.seed, violations, world.history, self.counts)
+        counts, history = self.counts, world.history
+        return Outcome(self.plan.seed, violations, history, counts, asked)
 
     def _play(self) -> list[str]:
         world = self.world
@@ -105,9 +126,10 @@ class Scenario:
         self._schedule(self.plan.actions)
         world.run_until(CHAOS_S)
         self._heal()
+        violations = self._last() if world.network.severed else []
         if world.absent:
             self._lull()
-        violations = self._rest()
+        violations = violations or self._rest()
         if not violations:
             self._schedule(self.plan.calm_actions[: len(self.plan.calm_actions) // 2])
             world.run_for(6.0)
@@ -115,13 +137,18 @@ class Scenario:
         if not violations:
             self._schedule(self.plan.calm_actions[len(self.plan.calm_actions) // 2 :])
             world.run_for(6.0)
+            self._read_everything()
             violations = self._rest()
+        if not violations:
+            self._resume_everything()
+            self._read_everything()
+            violations = self._wait(_REST_AT_MOST_S)
         return violations
 
     def _schedule(self, actions: Sequence[Action]) -> None:
         world = self.world
         for action in actions:
-            perform: Perform = getattr(self, "_do_" + action.kind.replace("-", "_"))
+            perform = self._performer(action.kind.replace("-", "_"))
 
             def act(action: Action = action, perform: Perform = perform) -> None:
                 if not action.org or action.org in world.nodes or action.kind == "rejoin":
@@ -129,38 +156,66 @@ class Scenario:
 
             world.at(world.now + action.at, act)
 
+    def _performer(self, kind: str) -> Perform:
+        perform: Perform = getattr(self, f"_do_{kind}", None) or getattr(
+            self.injection, f"do_{kind}"
+        )
+        return perform
+
     def _heal(self) -> None:
         self.world.network.heal()
         for node in self.world.nodes.values():
-            node.full_until = 0.0
-            node.kill_point = None
+            node.heal()
         self.world.start()
         self._install(next(iter(self.world.federation.organisations)))
 
-    def _lull(self) -> None:
-        """All that can be done without those who are gone is done; then they come back."""
+    def _last(self) -> list[str]:
+        """Waits until all that a way leads to is served, records that, and mends every link."""
         world = self.world
-        restless = self._wait(30.0)
-        if not restless:
+        until = world.now + _LASTING_AT_MOST_S
+        world.run_for(_LASTING_AT_LEAST_S)
+        pairs = working_pairs(world)
+        while still_owed(world, pairs) and world.now < until:
+            world.run_for(1.0)
+        world.run_for(1.0)
+        ways = sorted(f"{producer}>{consumer}" for producer, consumer in pairs)
+        world.history.append({"t": world.now, "do": "ways", "ways": ways})
+        world.run_until(max(world.now, CHAOS_S + LONGEST_DELAY_S + 5.0))
+        # Ends that were restored may disagree about numbers until they have exchanged a hello.
+        restored = self.injection.restores
+        pairs = frozenset(each for each in pairs if not any(name in restored for name in each))
+        violations = still_owed(world, pairs)
+        if not violations:
+            since = len(world.traffic)
+            world.run_for(_QUIET_S)
+            violations = needless_notifications(world, pairs, since)
+        world.network.restore()
+        return violations
+
+    def _lull(self) -> None:
+        """Waits until only absent organisations are awaited, records a lull, and starts them."""
+        world = self.world
+        if not self._wait(30.0):
             absent = sorted(world.absent)
             world.history.append({"t": world.now, "do": "lull", "absent": absent})
         world.absent.clear()
         world.start()
 
     def _rest(self) -> list[str]:
-        restless = self._wait(_REST_AT_MOST_S)
-        if restless:
-            return restless
+        violations = self._wait(_REST_AT_MOST_S)
+        if violations:
+            return violations
         self.world.history.append({"t": self.world.now, "do": "calm"})
-        return self._wrong_tables()
+        self.world.ledger.calms.append(self.world.now)
+        return wrong_tables(self.world)
 
     def _wait(self, at_most_s: float) -> list[str]:
-        """Until nothing is under way; what never comes to rest is a violation."""
+        """Runs the world until nothing is under way; returns a violation if that takes too long."""
         world = self.world
         until = world.now + at_most_s
         while world.now <= until:
             world.run_for(1.0)
-            waiting = [name for name, calls in self.open_calls.items() if calls]
+            waiting = [name for name, calls in self.calls.open.items() if calls]
             if set(waiting) - world.absent:
                 reason = f"a request of a user of {waiting[0]} is not answered"
                 continue
@@ -169,81 +224,16 @@ class Scenario:
                 return []
         return [f"Rest: {at_most_s:.0f} s after everything was healed, {reason}."]
 
-    def _wrong_tables(self) -> list[str]:
-        """Semantics §6: every External Merge Table holds what recomputing it gives."""
-        wrong = []
-        document = self.world.federation
-        for consumer in document.organisations:
-            gateway = self.world.nodes[consumer].gateway
-            assert gateway is not None
-            subscriptions = [each.subscription for each in gateway.peer.iil.table]
-            for producer in document.organisations:
-                other = self.world.nodes[producer].gateway
-                if producer == consumer or other is None:
-                    continue
-                hosts = document[producer].hosts
-                expected = producer_view(subscriptions, producer, hosts)
-                held = {
-                    each.projected(producer, hosts)
-                    for each in other.peer.producer.table.view(consumer).values()
-                }
-                if held != expected:
-                    wrong.append(
-                        f"Merge table: at rest, {producer} holds {len(held)} elements for "
-                        f"{consumer}, but its users' subscriptions merge to {len(expected)}."
-                    )
-        return wrong
-
-    # --- requests, made again until they are answered ---------------------------------------------
-
-    def _call(
-        self,
-        org: str,
-        request: Request,
-        then: Callable[[Answer], None] | None = None,
-        restores: int | None = None,
-    ) -> None:
-        now_restores = self.restores.get(org, 0)
-        if restores is None:
-            restores = now_restores
-            self.open_calls[org] += 1
-        elif self._is_moot(org, request, restores != now_restores):
-            self.open_calls[org] -= 1
-            return
-        done = [False]
-
-        def reply(answer: object) -> None:
-            if done[0] or isinstance(answer, Busy):
-                return
-            done[0] = True
-            self.open_calls[org] -= 1
-            if then is not None and not isinstance(answer, QnsError):
-                then(answer)  # type: ignore[arg-type]
-
-        def check() -> None:
-            if not done[0]:
-                done[0] = True
-                self._call(org, request, then, restores)
-
-        self.world.ask(org, request, reply)
-        self.world.at(self.world.now + 1.0, check)
-
-    def _is_moot(self, org: str, request: Request, restored: bool) -> bool:
-        """Whether to give up: the peer has forgotten the first attempt, or it is over by now."""
-        if isinstance(request, Subscribe):
-            ended = ("usub", org, request.id)
-            told = ((r["do"], r.get("org"), r.get("sub")) for r in self.world.history)
-            return restored or ended in told
-        return restored and not isinstance(request, InstallDocument)
+    # --- requests of users ------------------------------------------------------------------------
 
     def _do_subscribe(self, action: Action) -> None:
         fields = action.fields
         lifetime_s = fields.get("lifetime_s", inf)
         assert isinstance(lifetime_s, float)
-        self._call(
+        self.calls.call(
             action.org,
             Subscribe(
-                _OWNER,
+                OWNER,
                 str(fields["text"]),
                 id=str(fields["sub"]),
                 group=str(fields.get("group", "")),
@@ -252,95 +242,44 @@ class Scenario:
         )
 
     def _do_unsubscribe(self, action: Action) -> None:
-        self._call(action.org, Unsubscribe(_OWNER, str(action.fields["sub"])))
+        self.calls.call(action.org, Unsubscribe(OWNER, str(action.fields["sub"])))
 
     def _do_pause(self, action: Action) -> None:
-        self._call(action.org, Pause(_OWNER, str(action.fields["sub"])))
+        self.calls.call(action.org, Pause(OWNER, str(action.fields["sub"])))
 
     def _do_resume(self, action: Action) -> None:
-        self._call(action.org, Resume(_OWNER, str(action.fields["sub"])))
+        self.calls.call(action.org, Resume(OWNER, str(action.fields["sub"])))
 
     def _do_renew(self, action: Action) -> None:
-        self._call(action.org, Renew(_OWNER, str(action.fields["sub"]), 60.0))
+        self.calls.call(action.org, Renew(OWNER, str(action.fields["sub"]), 60.0))
 
     def _do_read(self, action: Action) -> None:
-        sub = str(action.fields["sub"])
+        self.readers.read(action.org, str(action.fields["sub"]))
 
-        def acknowledge(answer: Answer) -> None:
-            if isinstance(answer, Deliveries) and answer.deliveries:
-                upto = answer.deliveries[-1].number
-                self._call(action.org, AcknowledgeDeliveries(_OWNER, sub, upto))
+    def _read_everything(self) -> None:
+        """Makes every user read, so that a delivery that is missing is found."""
+        for org, sub in self.world.ledger.subscriptions:
+            if org in self.world.federation:
+                self.readers.read(org, sub, everything=True)
 
-        self._call(action.org, Read(_OWNER, sub), acknowledge)
+    def _resume_everything(self) -> None:
+        """Ends every pause, so that users read what was queued meanwhile."""
+        for org, sub in list(self.world.ledger.subscriptions):
+            if not self.world.ledger.may_have_ended((org, sub), self.world.now):
+                self.calls.call(org, Resume(OWNER, sub))
 
     def _do_publish(self, action: Action) -> None:
-        reader = EventReader(self.world.federation.schema)
-        event = reader.from_fields({**action.fields, "source": action.org})
-        self._call(action.org, Publish(event))
-
-    # --- what breaks ------------------------------------------------------------------------------
-
-    def _count(self, fault: str) -> None:
-        self.counts[fault] = self.counts.get(fault, 0) + 1
-
-    def _do_weather(self, action: Action) -> None:
-        self._count("weather changes")
-        self.world.network.weather = Weather(**action.fields)  # type: ignore[arg-type]
-
-    def _do_cut(self, action: Action) -> None:
-        self._count("partitions")
-        for pair in str(action.fields["pairs"]).split():
-            self.world.network.cut(*pair.split(">"))
-
-    def _do_mend(self, action: Action) -> None:
-        for pair in str(action.fields["pairs"]).split():
-            sender, receiver = pair.split(">")
-            self.world.network.blocked.discard((sender, receiver))
-
-    def _do_crash(self, action: Action) -> None:
-        self._count("crashes")
-        world, org = self.world, action.org
-        down_s = action.fields["down_s"]
-        assert isinstance(down_s, float)
-        world.kill(org, _POINTS[str(action.fields["point"])])
-        world.at(world.now + down_s, lambda: world.start(org))
-
-    def _do_gone(self, action: Action) -> None:
-        if action.org in self.world.federation:
-            self._count("publishers gone")
-            self.world.absent.add(action.org)
-            self.world.kill(action.org)
-
-    def _do_backup(self, action: Action) -> None:
-        self.world.back_up(action.org)
-
-    def _do_restore(self, action: Action) -> None:
-        world, org = self.world, action.org
-        node = world.nodes[org]
-        if not node.backups or org not in world.federation:
-            return
-        self._count("restores")
-        down_s = action.fields["down_s"]
-        assert isinstance(down_s, float)
-        node.die()
-        self.restores[org] = self.restores.get(org, 0) + 1
-        backup = node.backups[-1]
-        world.at(world.now + down_s, lambda: world.put_back(org, backup))
-
-    def _do_disk_full(self, action: Action) -> None:
-        self._count("full disks")
-        node = self.world.nodes[action.org]
-        during_s = action.fields["during_s"]
-        assert isinstance(during_s, float)
-        node.full_until = self.world.now + during_s
-        self.world.at(node.full_until + 0.1, lambda: self.world.start(action.org))
+        schema = self.world.federation.schema
+        if action.fields["class"] in schema.classes:
+            event = EventReader(schema).from_fields({**action.fields, "source": action.org})
+            self.calls.call(action.org, Publish(event))
 
     # --- the federation changes -------------------------------------------------------------------
 
     def _install(self, *at: str) -> None:
         xml = write_federation(self.world.federation)
         for name in at:
-            self._call(name, InstallDocument(xml))
+            self.calls.call(name, InstallDocument(xml))
 
     def _other_than(self, org: str) -> str:
         return next(name for name in self.world.federation.organisations if name != org)
@@ -348,28 +287,37 @@ class Scenario:
     def _do_host(self, action: Action) -> None:
         world, org = self.world, action.org
         if org in world.federation:
-            self._count("federation changes")
-            world.federation = world.federation.hosting(org, str(action.fields["hosts"]).split(","))
+            self.injection.count("federation changes")
+            hosts = str(action.fields["hosts"]).split(",")
+            world.change_document(world.federation.hosting(org, hosts))
+            self._install(self._other_than(org))
+
+    def _do_grow(self, action: Action) -> None:
+        world, org = self.world, action.org
+        if org in world.federation:
+            self.injection.count("federation changes")
+            world.change_document(grown(world.federation, action))
             self._install(self._other_than(org))
 
     def _do_leave(self, action: Action) -> None:
         world, org = self.world, action.org
         if org in world.federation and len(world.federation.organisations) > 2:
-            self._count("federation changes")
+            self.injection.count("federation changes")
             self.former[org] = world.federation[org]
-            world.note(org, "leave", joined=self.former[org].joined)
-            world.federation = world.federation.without(org)
+            world.leave(org)
             self._install(org, self._other_than(org))
 
     def _do_rejoin(self, action: Action) -> None:
         world, org = self.world, action.org
         if org in self.former and org not in world.federation:
-            self._count("federation changes")
-            world.federation = world.federation.with_organisation(self.former[org])
+            self.injection.count("federation changes")
+            world.change_document(world.federation.with_organisation(self.former[org]))
             if org in world.nodes:
-                world.note(org, "join", joined=world.federation[org].joined)
+                world.join(org)
                 world.nodes[org].backups.clear()
+                world.nodes[org].snapshots.clear()
             else:
                 world.add(org, self.plan.clocks[org])
                 world.start(org)
-            self._install(org, self._other_than(org))
+            others = () if action.fields.get("alone") else (self._other_than(org),)
+            self._install(org, *others)

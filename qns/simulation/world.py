@@ -1,6 +1,6 @@
-"""A simulated world: gateways, network and clock, all driven from one queue and one seed.
+"""A simulated world: gateways, network and clock, driven by one queue and one seed.
 
-The peers in it are the production ones. The same seed gives the same world, to the last message.
+The peers in it are the production ones. The same seed gives the same world, down to each message.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from typing import Any
 from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import write_event_json
 from qns.d2q.schema_xml import write_schema
-from qns.edl.layer import Send
 from qns.edl.messages import Envelope
-from qns.errors import QnsError, StoreFull
+from qns.edl.requests import Send
+from qns.errors import StoreFull
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
 from qns.iil.requests import Answer, Request
-from qns.inputs import Answered, Input, Received
-from qns.recovery import Settings
+from qns.peer.inputs import Answered, Input, Received
+from qns.peer.recovery import Settings
+from qns.peer.tuning import Tuning
+from qns.peer.turn import Record, Transaction
 from qns.simulation.disks import MemoryDisk
+from qns.simulation.ledger import Ledger
 from qns.simulation.network import Network
-from qns.simulation.node import Backup, Disk, Killed, KillPoint, Node, Reply
-from qns.tuning import Tuning
-from qns.turn import Record
+from qns.simulation.node import Backup, Disk, Interrupted, KillPoint, Node, Reply
+from qns.simulation.recovery import Killed
 
 TUNING = Tuning(
     longest_pause_s=8.0,
@@ -36,68 +38,105 @@ TUNING = Tuning(
     pull_after_s=1.0,
     resend_after_s=4.0,
     gossip_every_s=10.0,
+    compare_within_s=0.0,
     lease_s=15.0,
     bytes_per_call=2_000,
 )
-"""Shorter times and smaller calls than in production: a simulated minute holds many events."""
+"""Shorter times and smaller calls than in production: a simulated minute has many events."""
 
 TIMEOUT_S = 2.0
 _TURN_S = 0.002
-"""What comes in within this time shares a turn, and a commit."""
+"""Inputs that arrive within this time share a turn and its commit."""
 
 
 @dataclass(slots=True, eq=False)
 class World:
+    """The hosts of a federation with their network, and the history of what happens."""
+
     seed: int
     federation: Federation
     tuning: Tuning = TUNING
     make_disk: Callable[[], Disk] = MemoryDisk
+    exact_merging: bool = False
+    """True if the peers merge beyond containment, as those of every fourth scenario do."""
+    epoch_scatter: int = 1
     now: float = 0.0
     chance: Random = field(init=False)
     network: Network = field(init=False)
     nodes: dict[str, Node] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
-    """Hosts that stay down whoever starts them."""
+    """Hosts that stay down: `start` ignores them."""
     history: list[Record] = field(default_factory=list)
+    ledger: Ledger = field(init=False)
+    """What users and this world did, without the records of the peers."""
     messages: Counter[str] = field(default_factory=Counter)
-    """How many of each kind of request were sent."""
+    """Kind of request -> how many were sent."""
     traffic: list[tuple[float, str, str, Any]] = field(default_factory=list)
-    """Every request that was sent: when, from, to, body."""
+    """Time, sender, receiver and body of each request that was sent."""
     _queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _ticks: int = 0
 
     def __post_init__(self) -> None:
         self.chance = Random(self.seed)  # noqa: S311
         self.network = Network(self.chance)
-        xml = write_schema(self.federation.schema).decode()
-        self.history.append({"t": 0.0, "do": "schema", "xml": xml})
+        self.ledger = Ledger(self.tuning)
+        self.history.append({"t": 0.0, "do": "schema"})
+        self.change_document(self.federation)
         for name in self.federation.organisations:
             self.add(name)
+
+    def change_document(self, federation: Federation) -> None:
+        """Notes the newest document. The judge reads the history with its schema."""
+        self.federation = federation
+        self.history[0]["xml"] = write_schema(federation.schema).decode()
+        self.ledger.document_changed(self.now, federation)
 
     # --- hosts ------------------------------------------------------------------------------------
 
     def add(self, name: str, clock_ahead_s: float = 0.0) -> Node:
-        settings = Settings(name, self.tuning, DictionaryIndex)
+        """Adds the host of a new member, which is not started yet."""
+        settings = Settings(
+            name,
+            self.tuning,
+            DictionaryIndex,
+            exact_merging=self.exact_merging,
+            epoch_scatter=self.epoch_scatter,
+        )
         node = Node(settings, self.make_disk(), write_federation(self.federation), clock_ahead_s)
         self.nodes[name] = node
-        self.note(name, "join", joined=self.federation[name].joined)
+        self.join(name)
         return node
 
+    def join(self, name: str) -> None:
+        """Notes that an organisation is a member from now on."""
+        self.note(name, "join", joined=self.federation[name].incarnation)
+        self.ledger.moves[name].append((self.now, "join"))
+
+    def leave(self, name: str) -> None:
+        """Notes that an organisation is removed, and removes it from the newest document."""
+        self.note(name, "leave", joined=self.federation[name].incarnation)
+        self.ledger.moves[name].append((self.now, "leave"))
+        self.change_document(self.federation.without(name))
+
     def start(self, *names: str) -> None:
+        """Starts these hosts, or all, if they are down and not absent."""
         for name in names or self.nodes:
             node = self.nodes[name]
             if node.is_up or name in self.absent:
                 continue
+            self.ledger.clock_set(self.now, name, node.wall_ahead_s)
             try:
                 first = node.start(self.now, f"{self.chance.getrandbits(64):016x}")
-            except StoreFull:
+            except (StoreFull, Interrupted) as error:
                 self.at(self.now + 1.0, lambda name=name: self.start(name))  # type: ignore[misc]
+                if isinstance(error, Interrupted):
+                    self._spread(node, (), error.records)
                 continue
             self._spread(node, first.sends, first.records)
-            self._wake(node, first.wake_at - node.clock_ahead_s)
+            self._sleep(node, first.wake_at - node.clock_ahead_s)
 
     def kill(self, name: str, at: KillPoint | None = None) -> None:
-        """At once, or in the host's next turn."""
+        """Kills the host at once, or at a point of its next turn."""
         node = self.nodes[name]
         if at is None:
             node.die()
@@ -105,8 +144,9 @@ class World:
             node.kill_point = at
 
     def back_up(self, name: str) -> None:
+        """Copies the disk of a host that is up and renews its mark."""
         node = self.nodes[name]
-        if node.gateway is not None:
+        if node.gateway is not None and node.queue.is_idle:
             backup = Backup(self.now, node.disk.copy())
             try:
                 node.gateway.renew_mark(f"{self.chance.getrandbits(64):016x}")
@@ -115,22 +155,41 @@ class World:
             else:
                 node.backups.append(backup)
 
+    def snapshot(self, name: str) -> Backup:
+        """Copies a whole host: its disk and the marks outside its store."""
+        node = self.nodes[name]
+        copy = Backup(self.now, node.disk.copy(), node.lineage.read())
+        node.snapshots.append(copy)
+        return copy
+
     def put_back(self, name: str, backup: Backup) -> None:
-        """The host comes back from an old backup."""
+        """Restores the host from a backup and starts it."""
         node = self.nodes[name]
         node.die()
         node.disk.put_back(backup.copy)
-        node.backups = [each for each in node.backups if each.at <= backup.at]
+        if backup.marks is not None:
+            node.lineage.write(backup.marks)
+        for copies in (node.backups, node.snapshots):
+            copies[:] = [each for each in copies if each.at <= backup.at]
         self.note(name, "restore", since=backup.at)
+        self.ledger.restored(self.now, name, backup.at)
         self.start(name)
+
+    def set_clock(self, name: str, jump_s: float) -> None:
+        """Makes the clock of a host jump."""
+        node = self.nodes[name]
+        node.jump(jump_s)
+        self.ledger.clock_set(self.now, name, node.clock_ahead_s)
 
     # --- time -------------------------------------------------------------------------------------
 
     def at(self, when: float, action: Callable[[], None]) -> None:
+        """Schedules an action."""
         self._ticks += 1
         heapq.heappush(self._queue, (max(when, self.now), self._ticks, action))
 
     def run_until(self, when: float) -> None:
+        """Performs all actions that are scheduled up to this time."""
         while self._queue and self._queue[0][0] <= when:
             self.now, _, action = heapq.heappop(self._queue)
             action()
@@ -142,7 +201,7 @@ class World:
     # --- requests of users, factories and operators -----------------------------------------------
 
     def ask(self, name: str, request: Request, reply: Reply | None = None) -> bool:
-        """Hands a request to the host, if it is up; the answer comes with its turn."""
+        """Hands a request to the host; returns False if it is down. `reply` gets the answer."""
         node = self.nodes[name]
         if not node.is_up:
             return False
@@ -150,50 +209,79 @@ class World:
         return True
 
     def do(self, name: str, request: Request) -> Answer:
-        """The same, and waits for the answer."""
-        answers: list[Answer | Envelope | QnsError | None] = []
+        """Hands a request to the host and runs the world until the answer comes; returns it."""
+        answers: list[Answer | Envelope | Exception | None] = []
         if not self.ask(name, request, answers.append):
             raise AssertionError(f"{name} is down")
         while not answers:
             self.run_until(self._queue[0][0])
         (answer,) = answers
-        if isinstance(answer, QnsError):
+        if isinstance(answer, Exception):
             raise answer
         assert not isinstance(answer, Envelope | None)
         return answer
 
     def note(self, name: str, do: str, **fields: object) -> None:
+        """Appends a record of this time to the history."""
         self.history.append({"t": self.now, "org": name, "do": do, **fields})
 
     # --- the machinery ----------------------------------------------------------------------------
 
     def _arrive(self, node: Node, message: Input, reply: Reply | None) -> None:
-        node.inbox.append((message, reply))
+        node.put(message, reply)
         self._wake(node, self.now + _TURN_S)
 
     def _wake(self, node: Node, when: float) -> None:
-        """The host has a turn at that time, or before."""
-        when = max(when, self.now)
+        """Schedules a turn of the host, unless it has one at that time or before."""
+        when = max(when, self.now + node.turn_s)
         if when == inf or (node.turn_at is not None and node.turn_at <= when):
             return
-        node.turn_at, life = when, node.life
-        self.at(when, lambda: self._turn(node, when, life))
+        node.turn_at, generation = when, node.generation
+        self.at(when, lambda: self._turn(node, when, generation))
 
-    def _turn(self, node: Node, when: float, life: int) -> None:
-        if node.life != life or node.turn_at != when or not node.is_up:
+    def _sleep(self, node: Node, until: float) -> None:
+        """Schedules the turn that a host needs although nothing arrives."""
+        node.due_at = max(until, self.now + _TURN_S)
+        self._wake(node, node.due_at)
+
+    def _turn(self, node: Node, when: float, generation: int) -> None:
+        if node.generation == generation and node.turn_at == when and node.is_up:
+            self._begin_commit(node, node.begin_turn(self.now))
+
+    def _begin_commit(self, node: Node, transaction: Transaction | None) -> None:
+        """Commits at once, or after the time that the disk of the host takes."""
+        if transaction is None:
             return
+        if not node.commit_s:
+            self._end_commit(node, transaction)
+            return
+        generation = node.generation
+
+        def finish() -> None:
+            if node.generation == generation:
+                self._end_commit(node, transaction)
+
+        self.at(self.now + node.commit_s, finish)
+
+    def _end_commit(self, node: Node, transaction: Transaction) -> None:
+        generation = node.generation
         try:
-            said = node.run(self.now)
+            output = node.commit(self.now, transaction)
         except Killed:
             return
-        for reply, answer in said.replies:
+        for reply, answer in output.replies:
             reply(answer)
-        self._spread(node, said.sends, said.records)
-        self._wake(node, max(said.wake_at, self.now + _TURN_S))
+        self._spread(node, output.sends, output.records)
+        if node.generation == generation:
+            self._sleep(node, output.wake_at)
+            if node.queue:
+                self._wake(node, self.now + _TURN_S)
+            self._begin_commit(node, node.queue.begin_commit())
 
     def _spread(self, node: Node, sends: Sequence[Send], records: Sequence[Record]) -> None:
+        """Appends a host's records to the history and sends its messages."""
         for record in records:
-            if record["do"] == "pub":
+            if record["do"] == "pub" and not isinstance(record["event"], dict):
                 record["event"] = write_event_json(record["event"], self.federation.schema)
             self.history.append({"t": self.now, "org": node.name, **record})
         for send in sends:
@@ -203,15 +291,16 @@ class World:
             self._carry(node, send)
 
     def _carry(self, node: Node, send: Send) -> None:
-        life, number, to = node.life, send.number, send.to
+        """Schedules the arrivals of a request, its answer and its timeout."""
+        generation, number, to = node.generation, send.number, send.to
         answered = [False]
 
         def answer(envelope: Envelope | None) -> None:
-            if not answered[0] and node.life == life and node.is_up:
+            if not answered[0] and node.generation == generation and node.is_up:
                 answered[0] = True
                 self._arrive(node, Answered(number, envelope), None)
 
-        def reply(result: Answer | Envelope | QnsError | None) -> None:
+        def reply(result: Answer | Envelope | Exception | None) -> None:
             if isinstance(result, Envelope):
                 for delay in self.network.arrivals(to, node.name, is_request=False):
                     self.at(self.now + delay, lambda: answer(result))
@@ -221,6 +310,8 @@ class World:
             if other is not None and other.is_up:
                 self._arrive(other, Received(send.envelope), reply)
 
-        for delay in self.network.arrivals(node.name, to, is_request=True):
+        delays = self.network.arrivals(node.name, to, is_request=True)
+        for delay in delays:
             self.at(self.now + delay, arrive)
+        self.ledger.duplicates += [self.now + delay for delay in delays[1:]]
         self.at(self.now + TIMEOUT_S, lambda: answer(None))

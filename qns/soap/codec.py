@@ -1,7 +1,7 @@
-"""Codec: message objects to XML text and back, compiled once from the shapes.
+"""Codec: converts message objects to XML text and back. It is built once from the shapes.
 
-The reader walks the children of an element once and trusts that the schema has accepted it. The
-writer puts strings together, which is several times quicker than building a tree first.
+The reader walks the children of an element once. It relies on the element being valid against the
+schema. The writer joins strings, which is several times faster than building a tree first.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from binascii import a2b_base64
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import takewhile
 from math import inf
 from typing import Any, Final
@@ -16,8 +17,17 @@ from typing import Any, Final
 from lxml import etree
 from pybase64 import b64encode_as_string
 
-from qns.errors import ValueRefused, show
-from qns.soap.shapes import LARGEST, LONGEST_WAIT_S, NAMESPACE, Field, Leaf, Occurs, Shape
+from qns.errors import ValueRefused, shorten, show
+from qns.soap.shapes import (
+    CONTRACT,
+    LARGEST,
+    LONGEST_WAIT_S,
+    NAMESPACE,
+    Field,
+    Leaf,
+    Occurs,
+    Shape,
+)
 
 Element = etree._Element
 Reader = Callable[[Element], Any]
@@ -25,12 +35,13 @@ Put = Callable[[str], None]
 Writer = Callable[[Put, Any], None]
 
 LONGEST_PROSE: Final = 1_000
+"""Characters of a text for people; a longer one is cut."""
 _UNSENDABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _SPECIAL: Final = re.compile("[&<>\r\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def qualified(name: str) -> str:
-    """lxml's spelling of a name of the contract."""
+    """Returns a name of the contract in lxml's notation, with the namespace in braces."""
     return f"{{{NAMESPACE}}}{name}"
 
 
@@ -38,14 +49,14 @@ def qualified(name: str) -> str:
 
 
 def reader_of(shape: Shape) -> Reader:
-    """Turns an element that is valid against the schema into the object of the shape.
+    """Returns a function that turns a valid element into the object of the shape.
 
-    The schema demands the order of the fields, so those that occur once and come first are known
-    by their places; only what follows is told apart by its name.
+    The schema prescribes the order of the fields. The leading fields that occur exactly once are
+    therefore found by position; only the fields after them are found by name.
     """
     fixed = list(takewhile(lambda field: field.occurs is Occurs.ONCE, shape.fields))
     rest = [field for field in shape.fields[len(fixed) :] if not field.is_reserved]
-    spare = len(rest)  # reserved elements end up there
+    spare = len(rest)  # the index for the values of reserved elements, which are dropped
     absent = [*(field.default for field in rest), None]
     repeated = tuple(at for at, field in enumerate(rest) if field.occurs is Occurs.MANY)
     at_place: list[Reader] = []
@@ -89,8 +100,8 @@ def _read_text(element: Element) -> str:
 
 def _read_number(element: Element) -> int:
     try:
-        return int(element.text)  # type: ignore[arg-type]  # it is valid, so there is a text
-    except ValueError:  # thousands of zeros before it
+        return int(element.text)  # type: ignore[arg-type]  # a valid element has a text
+    except ValueError:  # Python does not convert thousands of leading zeros
         raise unreadable() from None
 
 
@@ -103,23 +114,40 @@ def _read_seconds(element: Element) -> float:
 
 
 def checked_seconds(seconds: float) -> float:
-    """For libxml2, NaN is not less than 0, and so it lets it pass."""
+    """Raises ValueRefused for NaN, which libxml2 accepts because it is not less than 0."""
     if seconds != seconds:
-        raise ValueRefused("NaN seconds", remedy="give a number from 0, or INF for ever")
+        raise ValueRefused(
+            "NaN seconds is not a duration", remedy="use a number of at least 0, or INF"
+        )
     return seconds
+
+
+def _read_moment(element: Element) -> datetime:
+    return moment_of((element.text or "").strip())
+
+
+def moment_of(text: str) -> datetime:
+    """Returns the time that a dateTime means; raises ValueRefused if it has no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:  # a year after 9999, or the end of a day as 24:00:00
+        raise unreadable() from None
+    if moment.tzinfo is None:
+        raise ValueRefused(f"the dateTime {shorten(text)} has no zone", remedy="end it with Z")
+    return moment
 
 
 def _read_bytes(element: Element) -> bytes:
     try:
         return a2b_base64(element.text or "")
-    except ValueError:  # libxml2 passes over what is not of the alphabet
+    except ValueError:  # libxml2 ignores characters that are not in the base64 alphabet
         raise unreadable() from None
 
 
 def unreadable() -> ValueRefused:
-    """For what is valid and yet no number, or not base64."""
+    """Returns the error for a value that the schema accepts but that cannot be converted."""
     return ValueRefused(
-        "a number or base64 that cannot be read", remedy="write it in the shortest form"
+        "a number, dateTime or base64 text cannot be read", remedy="write it in its shortest form"
     )
 
 
@@ -130,6 +158,7 @@ _LEAF_READERS: Final[dict[Leaf, Reader]] = {
     Leaf.FLAG: _read_flag,
     Leaf.SECONDS: _read_seconds,
     Leaf.WAIT: _read_seconds,
+    Leaf.MOMENT: _read_moment,
     Leaf.BYTES: _read_bytes,
 }
 
@@ -137,12 +166,16 @@ _LEAF_READERS: Final[dict[Leaf, Reader]] = {
 # -- writing ----------------------------------------------------------------------------------
 
 
-_MOST_REMEMBERED: Final = 1_000
-"""Characters of an element; longer ones do not come again."""
+_LONGEST_CACHED: Final = 1_000
+"""Characters of an element's text. Longer elements are unlikely to repeat and are not cached."""
 
 
-def writer_of(shape: Shape) -> Writer:
-    """Puts the children of the shape's element; ValueRefused for what the wire cannot carry."""
+def writer_of(shape: Shape, contract: int = CONTRACT) -> Writer:
+    """Returns a function that writes the children of the shape's element.
+
+    It leaves out the elements that are newer than this version of the contract. The function
+    raises ValueRefused for a value that XML cannot carry.
+    """
     take = shape.take
     parts: list[Writer] = []
 
@@ -150,24 +183,32 @@ def writer_of(shape: Shape) -> Writer:
         for part, field_value in zip(parts, take(value), strict=True):
             part(put, field_value)
 
-    parts += [_field_writer(field, write) for field in shape.fields if not field.is_reserved]
+    parts += [
+        _field_writer(field, write, contract) for field in shape.fields if not field.is_reserved
+    ]
     return write
 
 
-def _field_writer(field: Field, itself: Writer) -> Writer:
+def _field_writer(field: Field, itself: Writer, contract: int) -> Writer:
+    if field.since > contract:
+        return _write_nothing
     opening, closing = f"<{field.name}>", f"</{field.name}>"
     if isinstance(field.kind, Leaf):
         write_one = _leaf_writer(_LEAF_TEXTS[field.kind], opening, closing)
     else:
-        inner = writer_of(field.kind) if isinstance(field.kind, Shape) else itself
+        inner = writer_of(field.kind, contract) if isinstance(field.kind, Shape) else itself
         write_one = _element_writer(inner, opening, closing)
         if isinstance(field.kind, Shape):
-            write_one = _remembering_writer(write_one)
+            write_one = _caching_writer(write_one)
     if field.occurs is Occurs.ONCE:
         return write_one
     if field.occurs is Occurs.PERHAPS:
         return _optional_writer(write_one, field.default)
     return _repeating_writer(write_one)
+
+
+def _write_nothing(put: Put, value: Any) -> None:
+    pass
 
 
 def _leaf_writer(text_of: Callable[[Any], str], opening: str, closing: str) -> Writer:
@@ -186,8 +227,11 @@ def _element_writer(inner: Writer, opening: str, closing: str) -> Writer:
     return write
 
 
-def _remembering_writer(write_one: Writer) -> Writer:
-    """The same element often comes again: who sends, and that a notification was taken."""
+def _caching_writer(write_one: Writer) -> Writer:
+    """Keeps the text of the last element, because equal elements often follow each other.
+
+    Examples are the origin of every request and the outcome of a notification that was taken.
+    """
     last: tuple[Any, str] = (object(), "")
 
     def write(put: Put, value: Any) -> None:
@@ -197,15 +241,15 @@ def _remembering_writer(write_one: Writer) -> Writer:
             parts: list[str] = []
             write_one(parts.append, value)
             text = "".join(parts)
-            if len(text) <= _MOST_REMEMBERED and _is_fixed(value):
+            if len(text) <= _LONGEST_CACHED and _is_immutable(value):
                 last = value, text
         put(text)
 
     return write
 
 
-def _is_fixed(value: Any) -> bool:
-    """Whether it stays as it is: a tuple says that it can be hashed even if a list is in it."""
+def _is_immutable(value: Any) -> bool:
+    """True if the value can be hashed; a tuple that holds a list cannot."""
     try:
         hash(value)
     except TypeError:
@@ -230,14 +274,15 @@ def _repeating_writer(write_one: Writer) -> Writer:
 
 
 def text_content(text: str) -> str:
-    """A text between tags; every character comes back as it is."""
+    """Returns a text as element content; reading it back gives every character unchanged."""
     return _escaped(text) if _SPECIAL.search(text) else text
 
 
 def prose_content(text: str) -> str:
-    """Words for people: what XML cannot carry is replaced, what nobody would read is cut.
+    """Returns a text for people as element content.
 
-    They may quote what somebody sent, who must not get back a megabyte for a megabyte.
+    Characters that XML cannot carry are replaced. A long text is cut: it may quote the request, and
+    a request of a megabyte must not cause a reply of a megabyte.
     """
     if len(text) > LONGEST_PROSE:
         text = text[: LONGEST_PROSE - 1] + "…"
@@ -248,15 +293,18 @@ def _escaped(text: str) -> str:
     bad = _UNSENDABLE.search(text)
     if bad:
         raise ValueRefused(
-            f"character U+{ord(bad[0]):04X} in a text", remedy="XML cannot carry it: remove it"
+            f"a text contains character U+{ord(bad[0]):04X}, which XML cannot carry",
+            remedy="remove it",
         )
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace("\r", "&#13;")  # a parser would make a line feed of it
+    return text.replace("\r", "&#13;")  # a parser would turn a plain one into a line feed
 
 
 def _number_content(number: int) -> str:
     if not 0 <= number <= LARGEST:
-        raise ValueRefused(f"the number {show(number)}", remedy=f"from 0 to {LARGEST:,}")
+        raise ValueRefused(
+            f"the number {show(number)} is out of range", remedy=f"use 0 to {LARGEST:,}"
+        )
     return str(int(number))
 
 
@@ -265,13 +313,20 @@ def _flag_content(flag: bool) -> str:
 
 
 def _seconds_content(seconds: float) -> str:
-    if not seconds >= 0:  # nor NaN
-        raise ValueRefused(f"{show(seconds)} seconds", remedy="give a number from 0")
+    if not seconds >= 0:  # written so that NaN is rejected too
+        raise ValueRefused(
+            f"{show(seconds)} seconds is not a duration", remedy="use a number of at least 0"
+        )
     return "INF" if seconds == inf else repr(float(seconds))
 
 
 def _wait_content(seconds: float) -> str:
     return _seconds_content(min(seconds, LONGEST_WAIT_S))
+
+
+def moment_content(moment: datetime) -> str:
+    """Returns a dateTime in UTC, as XML Schema writes it."""
+    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 _LEAF_TEXTS: Final[dict[Leaf, Callable[[Any], str]]] = {
@@ -281,5 +336,6 @@ _LEAF_TEXTS: Final[dict[Leaf, Callable[[Any], str]]] = {
     Leaf.FLAG: _flag_content,
     Leaf.SECONDS: _seconds_content,
     Leaf.WAIT: _wait_content,
+    Leaf.MOMENT: moment_content,
     Leaf.BYTES: b64encode_as_string,
 }

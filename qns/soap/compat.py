@@ -1,7 +1,8 @@
-"""spyne 2.14, imported so that it works on Python 3.12 and newer too.
+"""Imports spyne 2.14 in a way that works on Python 3.12 and newer.
 
-Its copy of six puts modules into place with a hook that Python 3.12 no longer calls, and it asks
-for `cgi`, which Python 3.13 no longer has. The rest of this room takes spyne from here.
+spyne's copy of six provides modules with an import hook that Python 3.12 no longer calls, and spyne
+imports `cgi`, which Python 3.13 no longer has. All other modules of `qns/soap` import spyne from
+here.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ sys.modules[f"{_MOVED}.urllib.error"] = urllib.error
 sys.modules[f"{_MOVED}.urllib.parse"] = urllib.parse
 sys.modules[f"{_MOVED}.urllib.request"] = urllib.request
 
-# Only its transport over HTTP calls it, and that is not used here. Nobody else is to find it.
+# spyne needs `cgi` only for its HTTP transport, which is not used here. The empty module is removed
+# again so that other libraries do not import it.
 _known = sys.modules.get("cgi")
 sys.modules["cgi"] = ModuleType("cgi")
 try:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own use of Python
+        warnings.simplefilter("ignore")  # spyne's source causes deprecation warnings
         from spyne import Application, MethodContext, Service, rpc
         from spyne.interface.wsdl import Wsdl11
         from spyne.model import (
             Boolean,
             ByteArray,
             ComplexModel,
+            DateTime,
             Double,
             SelfReference,
             Unicode,
@@ -49,7 +52,7 @@ finally:
     del sys.modules["cgi"]
     if _known is not None:
         sys.modules["cgi"] = _known
-    # six's hook has done its work, and Python 3.11 warns of it at every further import.
+    # six's hook is no longer needed, and Python 3.11 would warn about it at every later import.
     sys.meta_path[:] = [
         finder for finder in sys.meta_path if type(finder).__module__ != "spyne.util.six"
     ]
@@ -59,6 +62,7 @@ __all__ = [
     "Boolean",
     "ByteArray",
     "ComplexModel",
+    "DateTime",
     "Double",
     "Fault",
     "MethodContext",

@@ -1,7 +1,7 @@
-"""The contract as spyne knows it: the application made from the tables, and its WSDL.
+"""The contract as a spyne application, which is built from the tables of shapes.
 
-spyne makes the WSDL and reads the requests that are out of the ordinary; it serves nothing itself.
-`python -m qns.soap.contract > schemas/qns.wsdl` stores the WSDL anew.
+spyne generates the WSDL and reads requests that the faster readers do not accept. It does not serve
+requests. `python -m qns.soap.contract > schemas/qns.wsdl` regenerates the stored WSDL.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Final
 from qns.errors import LimitExceeded
 from qns.soap import compat as spyne
 from qns.soap.codec import Element, checked_seconds, unreadable
-from qns.soap.operations import EXCHANGES, FAULTS, Exchange
+from qns.soap.operations import FAULTS, OPERATION_CODECS, OperationCodec
 from qns.soap.shapes import LARGEST, LONGEST_WAIT_S, NAMESPACE, Field, Leaf, Occurs, Port, Shape
 from qns.soap.validation import LOCK, contract_schema, invalid
 from qns.soap.wsdl import tidied
 
 STORED_BASE: Final = "http://127.0.0.1:8701/"
-"""The address in the stored WSDL."""
+"""The base of the addresses in the stored WSDL."""
 _SOAP_OVER_HTTP: Final = "http://schemas.xmlsoap.org/soap/http"
 _LEAVES: Final[dict[Leaf, tuple[Any, dict[str, Any]]]] = {
     Leaf.TEXT: (spyne.Unicode, {}),
@@ -28,18 +28,19 @@ _LEAVES: Final[dict[Leaf, tuple[Any, dict[str, Any]]]] = {
     Leaf.FLAG: (spyne.Boolean, {}),
     Leaf.SECONDS: (spyne.Double, {"ge": 0, "type_name": "Seconds"}),
     Leaf.WAIT: (spyne.Double, {"ge": 0, "le": int(LONGEST_WAIT_S), "type_name": "Wait"}),
+    Leaf.MOMENT: (spyne.DateTime, {}),
     Leaf.BYTES: (spyne.ByteArray, {}),
 }
 
 
 @lru_cache(maxsize=8)
-def wsdl(base_url: str) -> bytes:
-    """The WSDL of both ports, with their addresses below `base_url`."""
-    return tidied(_untidy_wsdl(), base_url)
+def wsdl(base_url: str, first: Port = Port.PEER) -> bytes:
+    """Returns the WSDL of both ports, one of them first, with addresses below `base_url`."""
+    return tidied(_untidy_wsdl(), base_url, first)
 
 
-def read_unusual(root: Element, content: Element, exchange: Exchange) -> Any:
-    """The request in an envelope as spyne reads it; DocumentError if the schema does not agree."""
+def read_unusual(root: Element, content: Element, codec: OperationCodec) -> Any:
+    """Reads the request in an envelope with spyne; raises DocumentError unless it is valid."""
     server = _server()
     protocol = server.app.in_protocol
     context = spyne.MethodContext(server, spyne.MethodContext.SERVER)
@@ -53,29 +54,29 @@ def read_unusual(root: Element, content: Element, exchange: Exchange) -> Any:
                 raise invalid(first.line, first.message) from None
         context.descriptor = server.app.interface.service_method_map[content.tag][0]
         protocol.deserialize(context, protocol.REQUEST)
-    except (ValueError, spyne.Fault):  # little is left to go wrong once it is valid
+    except (ValueError, spyne.Fault):  # the envelope is valid, so a value cannot be converted
         raise unreadable() from None
     except RecursionError:
-        raise LimitExceeded("elements nested deeper than a peer reads") from None
-    return from_spyne(exchange.request.shape, context.in_object)
+        raise LimitExceeded("elements are nested deeper than a peer reads") from None
+    return from_spyne(codec.request.shape, context.in_object)
 
 
-def from_spyne(shape: Shape, told: Any) -> Any:
-    """The object of the shape, from spyne's object."""
+def from_spyne(shape: Shape, spyne_object: Any) -> Any:
+    """Converts spyne's object to the message object of the shape."""
     values = []
     for field in shape.fields:
         if not field.is_reserved:
-            value = getattr(told, field.name)
+            value = getattr(spyne_object, field.name)
             if field.occurs is Occurs.MANY:
-                values.append(tuple(_from_spyne(shape, field, item) for item in value or ()))
+                values.append(tuple(_field_value(shape, field, item) for item in value or ()))
             elif value is None and field.occurs is Occurs.PERHAPS:
                 values.append(field.default)
             else:
-                values.append(_from_spyne(shape, field, value))
+                values.append(_field_value(shape, field, value))
     return shape.make(*values)
 
 
-def _from_spyne(shape: Shape, field: Field, value: Any) -> Any:
+def _field_value(shape: Shape, field: Field, value: Any) -> Any:
     if field.kind is Leaf.BYTES:
         return b"".join(value or ())
     if field.kind is Leaf.SECONDS or field.kind is Leaf.WAIT:
@@ -94,7 +95,7 @@ class _Server(spyne.ServerBase):  # type: ignore[misc]  # spyne has no types
 
 @cache
 def _server() -> Any:
-    """Asks the stored schema, the one for everybody, instead of the one that spyne would make."""
+    """Returns a server that validates with the stored schema instead of one built by spyne."""
     server = _Server(_application())
     server.app.in_protocol.validation_schema = contract_schema()
     return server
@@ -106,9 +107,9 @@ def _application() -> Any:
     services = []
     for port in Port:
         members: dict[str, Any] = {
-            exchange.name: _method(exchange, faults)
-            for exchange in EXCHANGES.values()
-            if exchange.port is port
+            codec.name: _method(codec, faults)
+            for codec in OPERATION_CODECS.values()
+            if codec.port is port
         }
         members |= {"__port_types__": (port.value,), "__service_name__": "QNS"}
         services.append(type(port.value, (spyne.Service,), members))
@@ -120,8 +121,8 @@ def _application() -> Any:
     return application
 
 
-def _method(exchange: Exchange, faults: list[Any]) -> Any:
-    request, reply = exchange.request.shape.fields, exchange.reply.shape.fields
+def _method(codec: OperationCodec, faults: list[Any]) -> Any:
+    request, reply = codec.request.shape.fields, codec.reply.shape.fields
     returns: dict[str, Any] = {}
     if reply:
         returns["_returns"] = [_member(field) for field in reply]
@@ -130,15 +131,15 @@ def _method(exchange: Exchange, faults: list[Any]) -> Any:
         *(_member(field) for field in request),
         _args=[field.name for field in request],
         **returns,
-        _operation_name=exchange.name,
-        _port_type=exchange.port.value,
+        _operation_name=codec.name,
+        _port_type=codec.port.value,
         _throws=faults,
     )
 
     def never_called(_: Any, *__: Any) -> None:
-        raise AssertionError("spyne serves nothing here")
+        raise AssertionError("spyne must not serve requests here")
 
-    never_called.__name__ = exchange.name
+    never_called.__name__ = codec.name
     return decorate(never_called)
 
 

@@ -1,7 +1,8 @@
-"""Endpoint: HTTP bodies to inputs of a peer, and outputs of a peer to HTTP bodies. No sockets.
+"""Endpoint: converts HTTP bodies to inputs of a peer, and outputs to HTTP bodies, without I/O.
 
-What is written as we write it is read as plain text, other ordinary envelopes by the codec; spyne
-reads what is out of the ordinary. The latter two ask the same schema first; all give the same
+There are three readers, from the fastest to the most general. `plain` reads envelopes in the exact
+form that our writer produces. The codec reads other ordinary envelopes. spyne reads all others,
+for example those with attributes. The last two validate with the same schema. All three give equal
 objects.
 """
 
@@ -16,8 +17,10 @@ from lxml import etree
 from qns.d2q.schema import Schema
 from qns.edl.messages import Envelope, Fault
 from qns.errors import DocumentError, NotAllowed, QnsError, StoreFailed, StoreFull, shorten
+from qns.iil.cursor import CursorAhead
+from qns.iil.deliveries_dropped import DeliveriesDropped
 from qns.iil.requests import Answer, Publish, Request
-from qns.inputs import Received
+from qns.peer.inputs import Received
 from qns.soap.codec import Element
 from qns.soap.contract import read_unusual, wsdl
 from qns.soap.envelope import (
@@ -29,15 +32,23 @@ from qns.soap.envelope import (
     write_fault,
 )
 from qns.soap.hardening import LOCAL, PEER, parse_hostile
-from qns.soap.operations import BUSY, BY_TAG, EXCHANGES, REFUSED, Exchange, FaultDetail, fault_of
+from qns.soap.operations import (
+    BUSY,
+    BY_TAG,
+    OPERATION_CODECS,
+    REFUSED,
+    FaultDetail,
+    OperationCodec,
+    fault_of,
+)
 from qns.soap.plain import read_plain
-from qns.soap.shapes import Port
+from qns.soap.shapes import CONTRACT, Port
 from qns.soap.shapes_local import LocalCall
-from qns.soap.shapes_peer import Origin
+from qns.soap.shapes_parts import Origin
 from qns.soap.typed_event import TypedPublish, to_event
 from qns.soap.validation import validate
 
-_REQUESTS: Final = {exchange.name: exchange.request for exchange in EXCHANGES.values()}
+_REQUESTS: Final = {codec.name: codec.request for codec in OPERATION_CODECS.values()}
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
 _CODES: Final[dict[type[QnsError], str]] = {
     NotUnderstood: "MustUnderstand",
@@ -55,22 +66,24 @@ class HttpReply(NamedTuple):
 
 
 class SoapRefusal(Exception):
-    """A request that never reaches the peer, with the answer to give."""
+    """Raised for a request that is rejected before it reaches the peer; carries the reply."""
 
-    def __init__(self, reply: HttpReply, problem: str) -> None:
-        super().__init__(problem)
+    def __init__(self, reply: HttpReply, error: QnsError) -> None:
+        super().__init__(str(error))
         self.reply = reply
-        self.problem = problem
+        self.error = error
 
 
 class Call(NamedTuple):
     port: Port
     operation: str
     input: Received | Request
-    """What goes into the peer."""
+    """The input for the peer."""
     message_id: str = ""
     wait_s: float = 0.0
-    """Of the operation pull: how long to wait for a first delivery."""
+    """How long the operation pull waits for a first delivery."""
+    contract: int = CONTRACT
+    """The version of the contract that the caller reads."""
 
 
 class Endpoint:
@@ -78,7 +91,7 @@ class Endpoint:
         self.schema = schema
 
     def decode(self, port: Port, headers: Mapping[str, str], body: bytes) -> Call:
-        """What a POST asks for; SoapRefusal with the fault if it cannot be told."""
+        """Returns the call in a POST request; raises SoapRefusal, with a fault, for a bad one."""
         message_id = ""
         try:
             action = _check_headers(headers)
@@ -86,105 +99,126 @@ class Endpoint:
             plain = read_plain(body, bounds, _REQUESTS)
             if plain is not None:
                 message_id = plain.message_id
-                exchange = _exchange(plain.message.tag, port, action)
-                return self._call(exchange, plain.value, message_id)
+                codec = _codec_of(plain.message.tag, port, action)
+                return self._call(codec, plain.value, message_id)
             root = parse_hostile(body, bounds)
             message_id = message_id_of(root)
             opened = open_envelope(root)
-            exchange = _exchange(opened.content.tag, port, action)
+            codec = _codec_of(opened.content.tag, port, action)
             if opened.is_ordinary and not _HAS_ATTRIBUTES(opened.content):
-                message = read_ordinary(opened.content, exchange)
+                message = read_ordinary(opened.content, codec)
             else:
-                message = read_unusual(root, opened.content, exchange)
-            return self._call(exchange, message, message_id)
+                message = read_unusual(root, opened.content, codec)
+            return self._call(codec, message, message_id)
         except QnsError as problem:
             code = _CODES.get(type(problem), "")
-            raise SoapRefusal(_refusal(problem, message_id, code), str(problem)) from None
+            raise SoapRefusal(_refusal(problem, message_id, code), problem) from None
 
     def reply(self, call: Call, output: Answer | Envelope | QnsError) -> HttpReply:
         if isinstance(output, QnsError):
-            return _refusal(output, call.message_id)
+            return _refusal(output, call.message_id, contract=call.contract)
         if isinstance(output, Envelope) and isinstance(output.body, Fault):
             return _peer_fault(output, output.body, call.message_id)
         try:
-            content = EXCHANGES[call.operation].reply.write(output)
-        except QnsError as problem:  # a text that no XML can carry
+            content = OPERATION_CODECS[call.operation].reply.write(output, call.contract)
+        except QnsError as problem:  # the output contains a text that XML cannot carry
             return _refusal(problem, call.message_id)
         return HttpReply(200, write_envelope(content, relates_to=call.message_id))
 
     def failure(self, call: Call | None) -> HttpReply:
-        """For an unexpected exception: what happened is for the log, not for the caller."""
+        """Returns the reply after an unexpected exception. It has no details: these are logged."""
         relates_to = call.message_id if call else ""
         return HttpReply(500, write_fault(BUSY, _UNEXPECTED, relates_to=relates_to))
 
-    def wsdl(self, base_url: str) -> bytes:
-        return wsdl(base_url)
+    def refusal(self, problem: QnsError) -> HttpReply:
+        """Returns the reply to a request that is rejected before it is read."""
+        return _refusal(problem, "")
 
-    def _call(self, exchange: Exchange, message: Any, message_id: str) -> Call:
+    def wsdl(self, base_url: str, first: Port = Port.PEER) -> bytes:
+        """Returns the WSDL; most SOAP stacks use the port that it lists first."""
+        return wsdl(base_url, first)
+
+    def _call(self, codec: OperationCodec, message: Any, message_id: str) -> Call:
         if isinstance(message, Envelope):
-            return Call(exchange.port, exchange.name, Received(message), message_id)
+            return Call(codec.port, codec.name, Received(message), message_id)
         assert isinstance(message, LocalCall)
         request = message.request
         if isinstance(request, TypedPublish):
             request = Publish(to_event(request.event, self.schema))
-        return Call(exchange.port, exchange.name, request, message_id, message.wait_s)
+        return Call(codec.port, codec.name, request, message_id, message.wait_s, message.contract)
 
 
-def read_ordinary(content: Element, exchange: Exchange) -> Any:
-    """The request in the element of an operation, quickly; DocumentError unless it is valid."""
+def read_ordinary(content: Element, codec: OperationCodec) -> Any:
+    """Reads the request in an operation's element; raises DocumentError unless it is valid."""
     validate(content)
-    return exchange.request.read(content)
+    return codec.request.read(content)
 
 
 def _check_headers(headers: Mapping[str, str]) -> str:
-    """The SOAPAction; DocumentError for what is not SOAP 1.1 in plain UTF-8."""
-    told = {name.lower(): value for name, value in headers.items()}
-    _check_form(told.get("content-type", ""), told.get("content-encoding", "identity"))
-    return told.get("soapaction", "").strip().strip('"')
+    """Returns the SOAPAction; raises DocumentError unless the body is SOAP 1.1 in plain UTF-8."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    _check_content_type(lowered.get("content-type", ""), lowered.get("content-encoding", ""))
+    return lowered.get("soapaction", "").strip().strip('"')
 
 
-@lru_cache(maxsize=64)  # most senders say the same
-def _check_form(content_type: str, encoding: str) -> None:
+@lru_cache(maxsize=64)  # most senders use the same headers in every request
+def _check_content_type(content_type: str, encoding: str) -> None:
     kind, *parameters = (part.strip() for part in content_type.split(";"))
     if kind.lower() != "text/xml":
         raise DocumentError(
-            f"the content type {shorten(kind)}", remedy="SOAP 1.1 is sent as text/xml"
+            f"the content type {shorten(kind)} is not supported", remedy="send SOAP 1.1 as text/xml"
         )
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "charset" and value.strip(" \"'").lower() not in _CHARSETS:
-            raise DocumentError(f"the charset {shorten(value)}", remedy="send UTF-8")
+            raise DocumentError(
+                f"the charset {shorten(value)} is not supported", remedy="use UTF-8"
+            )
     encoding = encoding.strip().lower()
     if encoding not in ("", "identity"):
-        raise DocumentError(f"the content encoding {shorten(encoding)}", remedy="send it plain")
+        raise DocumentError(
+            f"the content encoding {shorten(encoding)} is not supported",
+            remedy="send the body without compression",
+        )
 
 
 _CHARSETS: Final = frozenset(("utf-8", "utf8", "us-ascii", "ascii"))
 
 
-def _exchange(tag: str, port: Port, action: str) -> Exchange:
-    """The operation that the element names."""
-    exchange = BY_TAG.get(tag)
-    if exchange is None:
-        known = [each.name for each in EXCHANGES.values() if each.port is port]
-        raise DocumentError(f"{shorten(tag)} is no operation", remedy=f"known: {', '.join(known)}")
-    if exchange.port is not port:
-        raise NotAllowed(
-            f"{exchange.name} is no operation of the port {port.value}",
-            remedy=f"send it to /{exchange.port.value.lower()}",
-        )
-    if action not in ("", exchange.name):
+def _codec_of(tag: str, port: Port, action: str) -> OperationCodec:
+    """Returns the codec of the operation that the element names; raises QnsError for a bad one."""
+    codec = BY_TAG.get(tag)
+    if codec is None:
+        known = [each.name for each in OPERATION_CODECS.values() if each.port is port]
         raise DocumentError(
-            f"the SOAPAction is {shorten(action)}, but the Body holds {exchange.name}",
-            remedy=f'send SOAPAction: "{exchange.name}", or leave it empty',
+            f"{shorten(tag)} is no operation", remedy=f"use one of {', '.join(known)}"
         )
-    return exchange
+    if codec.port is not port:
+        raise NotAllowed(
+            f"{codec.name} is no operation of the port {port.value}",
+            remedy=f"send it to /{codec.port.value.lower()}",
+        )
+    if action not in ("", codec.name):
+        raise DocumentError(
+            f"the SOAPAction is {shorten(action)}, but the Body holds {codec.name}",
+            remedy=f'send SOAPAction: "{codec.name}", or leave it empty',
+        )
+    return codec
 
 
-def _refusal(problem: QnsError, message_id: str, code: str = "") -> HttpReply:
-    place = "" if isinstance(problem, StoreFailed | StoreFull) else problem.place  # a file of ours
+def _refusal(
+    problem: QnsError, message_id: str, code: str = "", contract: int = CONTRACT
+) -> HttpReply:
+    # The place of a store's error is a file of the peer, which is not shown to callers.
+    place = "" if isinstance(problem, StoreFailed | StoreFull) else problem.place
     detail = FaultDetail(problem.problem, place, problem.remedy)
-    body = write_fault(fault_of(problem), detail, relates_to=message_id, code=code)
+    if isinstance(problem, DeliveriesDropped):
+        detail = detail._replace(dropped=problem.dropped, series=problem.series)
+    elif isinstance(problem, CursorAhead):
+        detail = detail._replace(delivered=problem.delivered)
+    body = write_fault(
+        fault_of(problem), detail, relates_to=message_id, code=code, contract=contract
+    )
     return HttpReply(500, body)
 
 

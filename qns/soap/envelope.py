@@ -1,4 +1,4 @@
-"""The SOAP 1.1 envelope around a message: headers, body and faults, as elements and as bytes."""
+"""Reads and writes the SOAP 1.1 envelope around a message: headers, body and faults."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from qns.d2q.xml import line_of, shown
 from qns.errors import DocumentError, LimitExceeded, QnsError, shorten
 from qns.soap.codec import Element, prose_content, text_content
 from qns.soap.operations import BUSY, FaultDetail, Message
+from qns.soap.shapes import CONTRACT
 
 SOAP: Final = "http://schemas.xmlsoap.org/soap/envelope/"
 ADDRESSING: Final = "http://www.w3.org/2005/08/addressing"
@@ -27,24 +28,24 @@ END: Final = "</soap:Body></soap:Envelope>"
 
 
 class NotUnderstood(QnsError):
-    """A header that the sender wants understood, and is not."""
+    """Raised for a header that is marked mustUnderstand and is not understood."""
 
 
 class WrongVersion(QnsError):
-    """The root element is no SOAP 1.1 envelope."""
+    """Raised if the root element is not a SOAP 1.1 envelope."""
 
 
 class Opened(NamedTuple):
-    """An envelope taken apart."""
+    """The parts of an envelope that matter to the reader."""
 
     content: Element
-    """The one child of the body."""
+    """The only child of the Body."""
     is_ordinary: bool
-    """There is nothing in it besides the body and WS-Addressing headers."""
+    """True if the envelope has only a Body and WS-Addressing headers, and no attributes."""
 
 
 def message_id_of(root: Element) -> str:
-    """Its WS-Addressing MessageID, if any: answers carry it back, and so do faults."""
+    """Returns the WS-Addressing MessageID, or "". Replies and faults carry it as RelatesTo."""
     for part in root:
         if part.tag == _HEADER:
             for header in part:
@@ -54,7 +55,7 @@ def message_id_of(root: Element) -> str:
 
 
 def open_envelope(root: Element) -> Opened:
-    """Takes an envelope apart; QnsError if it is none, or if a header asks too much."""
+    """Opens an envelope; raises QnsError for a malformed one or a header that is not understood."""
     if root.tag != _ENVELOPE:
         raise WrongVersion(
             f"the root element is {shown(root.tag)}", remedy="send a SOAP 1.1 envelope"
@@ -65,46 +66,54 @@ def open_envelope(root: Element) -> Opened:
     for part in root:
         if part.tag == _BODY:
             if content is not None:
-                raise _unfit(part, "a second Body", "send one")
+                raise _malformed(part, "there is a second Body", "send one")
             if len(part) != 1:
-                raise _unfit(part, f"a Body with {len(part)} elements", "one operation is expected")
+                raise _malformed(
+                    part, f"there is a Body with {len(part)} elements", "send one operation"
+                )
             content = part[0]
-            _refuse_words(part)
+            _reject_text(part)
             is_ordinary = is_ordinary and not part.attrib
         elif part.tag == _HEADER and content is None:
             if header is not None:
-                raise _unfit(part, "a second Header", "send one")
+                raise _malformed(part, "there is a second Header", "send one")
             header = part
-            is_ordinary = _understands(part) and is_ordinary
+            is_ordinary = _has_only_addressing(part) and is_ordinary
         else:
-            raise _unfit(part, f"{shown(part.tag)} in an envelope", "only Header and Body may be")
-    _refuse_words(root)
+            raise _malformed(
+                part, f"there is {shown(part.tag)} in an envelope", "send only a Header and a Body"
+            )
+    _reject_text(root)
     if content is None:
-        raise _unfit(root, "an envelope without a Body", "name the operation in its Body")
+        raise _malformed(root, "the envelope is without a Body", "send the operation in a Body")
     return Opened(content, is_ordinary)
 
 
-def _refuse_words(element: Element) -> None:
-    """Between the elements of an envelope there is nothing but white space."""
+def _reject_text(element: Element) -> None:
+    """Raises DocumentError if there is text, other than white space, between the child elements."""
     for text in (element.text, *(part.tail for part in element)):
         if text and text.strip(WHITE_SPACE):
-            raise _unfit(element, f"{shorten(text)} in {shown(element.tag)}", "send elements only")
+            raise _malformed(
+                element,
+                f"there is the text {shorten(text)} in {shown(element.tag)}",
+                "send elements only",
+            )
 
 
-def _understands(part: Element) -> bool:
-    """Whether there are only WS-Addressing headers; QnsError for one that is too much."""
+def _has_only_addressing(part: Element) -> bool:
+    """True if there are only WS-Addressing headers; raises QnsError for an unacceptable header."""
     is_plain = not part.attrib
     has_id = False
     for header in part:
         if header.tag.startswith(_UNDERSTOOD):
             if header.tag in _MESSAGE_IDS:
                 if has_id:
-                    raise _unfit(header, "a second MessageID", "send one")
+                    raise _malformed(header, "there is a second MessageID", "send one")
                 has_id = True
                 if (length := len(header.text or "")) > MAX_MESSAGE_ID:
                     raise LimitExceeded(
-                        f"a MessageID of {length:,} characters",
-                        remedy=f"at most {MAX_MESSAGE_ID:,}",
+                        f"there is a MessageID of {length:,} characters",
+                        remedy=f"use at most {MAX_MESSAGE_ID:,}",
                     )
             continue
         is_plain = False
@@ -117,7 +126,7 @@ def _understands(part: Element) -> bool:
     return is_plain
 
 
-def _unfit(element: Element, problem: str, remedy: str) -> DocumentError:
+def _malformed(element: Element, problem: str, remedy: str) -> DocumentError:
     return DocumentError(problem, remedy=remedy).at_mark(line_of(element), None)
 
 
@@ -125,7 +134,7 @@ def _unfit(element: Element, problem: str, remedy: str) -> DocumentError:
 
 
 def write_envelope(content: str, *, message_id: str = "", relates_to: str = "") -> bytes:
-    """The bytes of an envelope around the text of a message."""
+    """Returns the bytes of an envelope around the text of a message."""
     header = ""
     if message_id or relates_to:
         name, value = ("MessageID", message_id) if message_id else ("RelatesTo", relates_to)
@@ -137,22 +146,28 @@ def write_envelope(content: str, *, message_id: str = "", relates_to: str = "") 
 
 
 def write_fault(
-    fault: Message, detail: FaultDetail, *, relates_to: str = "", code: str = ""
+    fault: Message,
+    detail: FaultDetail,
+    *,
+    relates_to: str = "",
+    code: str = "",
+    contract: int = CONTRACT,
 ) -> bytes:
-    """The bytes of a typed fault; `code` is given if it is neither Client nor Server."""
-    told = prose_content(str(QnsError(*detail[:1], place=detail.place, remedy=detail.remedy)))
-    # SOAP 1.1, 4.4: the detail is about the body, so a fault about a header has none.
-    typed = "" if code == "MustUnderstand" else f"<detail>{fault.write(detail)}</detail>"
+    """Returns the bytes of a typed fault; `code` replaces the fault code Client or Server."""
+    error = QnsError(detail.problem, place=detail.place, remedy=detail.remedy)
+    text = prose_content(str(error))
+    # SOAP 1.1, 4.4: the detail concerns the Body, so a fault about a header has no detail.
+    typed = "" if code == "MustUnderstand" else f"<detail>{fault.write(detail, contract)}</detail>"
     code = code or ("Server" if fault is BUSY else "Client")
     return write_envelope(
-        f"<soap:Fault><faultcode>soap:{code}</faultcode><faultstring>{told}</faultstring>"
+        f"<soap:Fault><faultcode>soap:{code}</faultcode><faultstring>{text}</faultstring>"
         f"{typed}</soap:Fault>",
         relates_to=relates_to,
     )
 
 
 def read_fault(element: Element) -> Element | None:
-    """The typed element of a fault, if it has one."""
+    """Returns the typed element in a fault's detail, or None."""
     for part in element:
         if part.tag == "detail" and len(part):
             typed: Element = part[0]

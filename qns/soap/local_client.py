@@ -1,4 +1,4 @@
-"""What users' programs send to their peer, and what they make of the answer."""
+"""The client side of the port Local: writes users' requests and reads the peer's answers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Final
 
 from qns.d2q.schema import Schema
 from qns.errors import DocumentError, QnsError, ValueRefused
+from qns.iil.cursor import CursorAhead
+from qns.iil.deliveries_dropped import DeliveriesDropped
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     Answer,
     ListSubscriptions,
     Pause,
     Publish,
-    Read,
+    PullDeliveries,
     Renew,
     Request,
     Resume,
@@ -24,22 +26,23 @@ from qns.iil.requests import (
 from qns.soap.codec import Element
 from qns.soap.envelope import FAULT, open_envelope, read_fault, write_envelope
 from qns.soap.hardening import OWN, parse_hostile
-from qns.soap.operations import ERRORS, EXCHANGES, FAULTS, Exchange, FaultDetail
+from qns.soap.operations import ERRORS, FAULTS, OPERATION_CODECS, FaultDetail, OperationCodec
+from qns.soap.shapes import CONTRACT
 from qns.soap.shapes_local import LocalCall
 from qns.soap.typed_event import TypedPublish, from_event
 from qns.soap.validation import validate
 
-_OPERATIONS: Final[dict[type, Exchange]] = {
-    Subscribe: EXCHANGES["subscribe"],
-    Unsubscribe: EXCHANGES["unsubscribe"],
-    Renew: EXCHANGES["renew"],
-    Pause: EXCHANGES["pause"],
-    Resume: EXCHANGES["resume"],
-    ListSubscriptions: EXCHANGES["listSubscriptions"],
-    Publish: EXCHANGES["publish"],
-    TypedPublish: EXCHANGES["publish"],
-    Read: EXCHANGES["pull"],
-    AcknowledgeDeliveries: EXCHANGES["acknowledge"],
+_OPERATIONS: Final[dict[type, OperationCodec]] = {
+    Subscribe: OPERATION_CODECS["subscribe"],
+    Unsubscribe: OPERATION_CODECS["unsubscribe"],
+    Renew: OPERATION_CODECS["renew"],
+    Pause: OPERATION_CODECS["pause"],
+    Resume: OPERATION_CODECS["resume"],
+    ListSubscriptions: OPERATION_CODECS["listSubscriptions"],
+    Publish: OPERATION_CODECS["publish"],
+    TypedPublish: OPERATION_CODECS["publish"],
+    PullDeliveries: OPERATION_CODECS["pull"],
+    AcknowledgeDeliveries: OPERATION_CODECS["acknowledge"],
 }
 
 
@@ -49,24 +52,25 @@ def write_local(
     wait_s: float = 0.0,
     token: str = "",
     schema: Schema | None = None,
+    contract: int = CONTRACT,
 ) -> tuple[bytes, str]:
-    """The body of the HTTP request, and its SOAPAction. Only `Publish` needs the schema."""
-    exchange = _exchange(request)
+    """Returns the body of the HTTP request and its SOAPAction. Only `Publish` needs the schema."""
+    codec = _codec_of(request)
     if isinstance(request, Publish):
         if schema is None:
-            raise ValueRefused("an event is published without its schema", remedy="give `schema`")
+            raise ValueRefused("the schema of an event is missing", remedy="pass `schema`")
         request = TypedPublish(request.event.source, from_event(request.event, schema))
-    content = exchange.request.write(LocalCall(token, request, wait_s))
-    return write_envelope(content), f'"{exchange.name}"'
+    content = codec.request.write(LocalCall(token, request, wait_s, contract), contract)
+    return write_envelope(content), f'"{codec.name}"'
 
 
 def read_local(request: Request | TypedPublish, status: int, body: bytes) -> Answer:
-    """The answer; raises the error that the peer tells, or DocumentError if it is no answer."""
-    reply = _exchange(request).reply
+    """Returns the answer; raises the peer's error, or DocumentError if the body is no answer."""
+    reply = _codec_of(request).reply
     try:
         content = open_envelope(parse_hostile(body, OWN)).content
         if content.tag == FAULT:
-            told = _read_fault(content)
+            error = _read_fault(content, request)
         elif content.tag == reply.tag and status == 200:
             validate(content)
             answer: Answer = reply.read(content)
@@ -76,31 +80,38 @@ def read_local(request: Request | TypedPublish, status: int, body: bytes) -> Ans
                 else answer
             )
         else:
-            raise DocumentError("another answer than the one that was asked for")
+            raise DocumentError("the answer is that of another operation")
     except QnsError as problem:
         raise DocumentError(
             f"the peer's answer (HTTP status {status}) cannot be read: {problem}",
             remedy="is there a peer at this address?",
         ) from None
-    raise told
+    raise error
 
 
-def _exchange(request: Request | TypedPublish) -> Exchange:
-    exchange = _OPERATIONS.get(type(request))
-    if exchange is None:
+def _codec_of(request: Request | TypedPublish) -> OperationCodec:
+    codec = _OPERATIONS.get(type(request))
+    if codec is None:
         raise ValueRefused(
             f"{type(request).__name__} is no request of the port Local",
-            remedy="it is for the operator of the peer",
+            remedy="only the operator of a peer can make it, in its process",
         )
-    return exchange
+    return codec
 
 
-def _read_fault(element: Element) -> QnsError:
+def _read_fault(element: Element, request: Request | TypedPublish) -> QnsError:
     typed = read_fault(element)
     fault = None if typed is None else FAULTS.get(typed.tag)
     if typed is None or fault is None:
-        text = element.findtext("faultstring") or "no reason"
+        text = element.findtext("faultstring") or "no reason given"
         return DocumentError(f"the peer answered with a fault: {text[:400]}")
     validate(typed)
     detail: FaultDetail = fault.read(typed)
+    if detail.dropped and isinstance(request, PullDeliveries):
+        return DeliveriesDropped.of(request.id, detail.dropped, detail.series)
+    if detail.delivered is not None:
+        if isinstance(request, PullDeliveries):
+            return CursorAhead.of(request.id, request.after, detail.delivered)
+        if isinstance(request, AcknowledgeDeliveries):
+            return CursorAhead.of(request.id, request.upto, detail.delivered)
     return ERRORS[fault](detail.problem, place=detail.place, remedy=detail.remedy)

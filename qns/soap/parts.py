@@ -1,8 +1,8 @@
-"""Parts: a merge subscription that is too large for one message is told in several.
+"""Parts: splits a change of a view that is too large for one message into several.
 
-The parts come first, each in a `viewPart`; the `changeSub` with the rest says how many there were.
-Only with it does anything change: until then the receiver just keeps the parts. If it does not have
-them all (it started again in between), it asks for everything anew.
+The parts are sent first, each in a `viewPart`. The `changeSub` that follows carries the rest and
+the number of parts. Until it arrives, the receiver only keeps the parts. If a part is missing, for
+example because the receiver restarted, the receiver requests the complete view.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from qns.edl.messages import ChangeSub, Envelope
 from qns.errors import Busy
 
 PART_BYTES: Final = 1_000_000
-"""Of one part, as it is written, about."""
+"""The approximate size of one part in the message."""
 MOST_BYTES: Final = 64 * 1_048_576
-"""That are kept of one sender's parts."""
+"""The most bytes that are kept of one sender's parts."""
 _ELEMENT_BYTES: Final = 100
+"""An estimate of the tags and white space around one subscription."""
 _ESCAPED: Final = 1.3
+"""An estimate of how much longer a subscription gets when its markup is escaped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewPart:
+    """One part of a change. The epoch, version and digest identify the change."""
+
     epoch: int
     version: int
     digest: str
-    """These three tell to which change it belongs."""
     part: int
-    """The first is 0."""
+    """The number of the part; the first is 0."""
     added: tuple[str, ...]
     removed: tuple[str, ...]
 
@@ -40,15 +43,16 @@ class ViewPart:
 
 @dataclass(frozen=True, slots=True)
 class PartedChange:
-    """A change of which some parts came before."""
+    """The last message of a change that is sent in parts."""
 
     change: ChangeSub
-    """With what is left."""
+    """The change with the elements that were in none of the parts."""
     parts: int
+    """How many parts precede it."""
 
 
 def in_parts(envelope: Envelope) -> list[Envelope]:
-    """The envelopes that tell it, in the order in which they go; mostly just itself."""
+    """Returns the envelopes to send, in order. It is one, except for a large `ChangeSub`."""
     change = envelope.body
     if not isinstance(change, ChangeSub):
         return [envelope]
@@ -88,7 +92,7 @@ def _part(whole: ViewPart, nth: int, texts: list[tuple[str, bool]]) -> ViewPart:
 
 @dataclass(slots=True, eq=False)
 class Assembly:
-    """The parts that have come, the newest change of each sender."""
+    """Keeps the parts that have arrived: those of the newest change of each sender."""
 
     _parts: dict[str, list[ViewPart]] = field(default_factory=dict)
 
@@ -96,18 +100,20 @@ class Assembly:
         kept = self._parts.get(sender, [])
         if not kept or _change_of(kept[0]) != _change_of(part) or part.part == 0:
             kept = self._parts[sender] = []
-        if part.part < len(kept):  # it came twice
+        if part.part < len(kept):  # a duplicate
             return
         if part.part > len(kept):
             self._parts.pop(sender, None)
-            raise Busy("a part before this one is missing", remedy="tell all parts again")
+            raise Busy("a part before this one is missing", remedy="send all parts again")
         if sum(each.size for each in kept) + part.size > MOST_BYTES:
             self._parts.pop(sender, None)
-            raise Busy("a merge subscription that is too large", remedy=f"at most {MOST_BYTES:,}")
+            raise Busy(
+                "the merge subscription is too large", remedy=f"send at most {MOST_BYTES:,} bytes"
+            )
         kept.append(part)
 
     def whole(self, sender: str, parted: PartedChange) -> ChangeSub | None:
-        """The change with all its parts; None if one is missing. The parts are gone then."""
+        """Returns the change with all its parts, or None if one is missing; forgets the parts."""
         kept, change = self._parts.pop(sender, []), parted.change
         if len(kept) != parted.parts or any(
             _change_of(each) != (change.epoch, change.version, change.digest) for each in kept

@@ -1,4 +1,4 @@
-"""What a peer sends to another peer, and what it makes of the answer."""
+"""The client side of the port Peer: writes requests to other peers and reads their replies."""
 
 from __future__ import annotations
 
@@ -16,45 +16,61 @@ from qns.edl.messages import (
     Notification,
     Notified,
     Notify,
-    Pull,
+    OfferDocument,
+    PullGap,
+    RelayAcknowledgement,
 )
 from qns.errors import QnsError
 from qns.soap.codec import Element
 from qns.soap.envelope import FAULT, open_envelope, read_fault, write_envelope
 from qns.soap.hardening import PEER, parse_hostile
-from qns.soap.operations import BUSY, EXCHANGES, FAULTS, Exchange, FaultDetail, Message
+from qns.soap.operations import (
+    BUSY,
+    FAULTS,
+    INVALID,
+    OPERATION_CODECS,
+    FaultDetail,
+    Message,
+    OperationCodec,
+)
 from qns.soap.parts import PartedChange, ViewPart
 from qns.soap.plain import read_plain
 from qns.soap.validation import validate
 
-_OPERATIONS: Final[dict[type, Exchange]] = {
-    Notify: EXCHANGES["notify"],
-    ChangeSub: EXCHANGES["changeSub"],
-    PartedChange: EXCHANGES["changeSub"],
-    ViewPart: EXCHANGES["viewPart"],
-    Hello: EXCHANGES["hello"],
-    Pull: EXCHANGES["pullGap"],
-    Acknowledge: EXCHANGES["acknowledgeStream"],
-    Gossip: EXCHANGES["gossip"],
-    FetchDocument: EXCHANGES["fetchDocument"],
+_OPERATIONS: Final[dict[type, OperationCodec]] = {
+    Notify: OPERATION_CODECS["notify"],
+    ChangeSub: OPERATION_CODECS["changeSub"],
+    PartedChange: OPERATION_CODECS["changeSub"],
+    ViewPart: OPERATION_CODECS["viewPart"],
+    Hello: OPERATION_CODECS["hello"],
+    PullGap: OPERATION_CODECS["pullGap"],
+    Acknowledge: OPERATION_CODECS["acknowledgeStream"],
+    RelayAcknowledgement: OPERATION_CODECS["relayAcknowledgement"],
+    Gossip: OPERATION_CODECS["gossip"],
+    FetchDocument: OPERATION_CODECS["fetchDocument"],
+    OfferDocument: OPERATION_CODECS["offerDocument"],
 }
+_NOT_KNOWN: Final = Fault("this version does not relay acknowledgements", permanent=True)
+"""The answer of version 0.2.0 to `relayAcknowledgement`."""
 
 
 def write_call(envelope: Envelope, message_id: str = "") -> tuple[bytes, str]:
-    """The body of the HTTP request, and its SOAPAction."""
-    exchange = _OPERATIONS[type(envelope.body)]
-    content = exchange.request.write(envelope)
-    return write_envelope(content, message_id=message_id), f'"{exchange.name}"'
+    """Returns the body of the HTTP request and its SOAPAction."""
+    codec = _OPERATIONS[type(envelope.body)]
+    content = codec.request.write(envelope)
+    return write_envelope(content, message_id=message_id), f'"{codec.name}"'
 
 
-def read_reply(sent: Envelope, status: int, body: bytes) -> Envelope | None:
-    """The answer to what was sent; None if it is none that can be used."""
+def read_reply(sent: Envelope, status: int, body: bytes, to: str = "") -> Envelope | None:
+    """Returns the reply of the peer `to` to a request, or None if the body is not usable."""
     reply = _OPERATIONS[type(sent.body)].reply
     plain = read_plain(body, PEER, {reply.name: reply}) if status == 200 else None
     try:
         envelope = _read(reply, status, body) if plain is None else plain.value
     except QnsError:
         return None
+    if envelope is None and status != 200 and isinstance(sent.body, RelayAcknowledgement):
+        return Envelope(to, 0, (), _NOT_KNOWN) if _is_invalid(body) else None
     if isinstance(sent.body, Notify) and envelope and isinstance(envelope.body, Notified):
         return _in_order_sent(sent.body.items, envelope, envelope.body)
     return envelope
@@ -78,13 +94,22 @@ def _read_fault(element: Element) -> Envelope | None:
         return None
     validate(typed)
     detail: FaultDetail = fault.read(typed)
-    if detail.origin is None:  # not the word of a peer: of its process, or of something between
+    if detail.origin is None:  # its process or an intermediary, not the peer, reports the fault
         return None
     return Envelope(*detail.origin, Fault(detail.problem, permanent=fault is not BUSY))
 
 
+def _is_invalid(body: bytes) -> bool:
+    """True if the reply is the fault of a process that does not know the operation."""
+    typed = read_fault(open_envelope(parse_hostile(body, PEER)).content)
+    return typed is not None and typed.tag == INVALID.tag
+
+
 def _in_order_sent(items: tuple[Item, ...], envelope: Envelope, body: Notified) -> Envelope | None:
-    """The outcomes came for all notifications first, then for the skips."""
+    """Sorts the outcomes in the order of the items.
+
+    On the wire, the outcomes of all notifications precede those of the skips.
+    """
     if len(items) != len(body.outcomes):
         return None
     places = sorted(range(len(items)), key=lambda at: not isinstance(items[at], Notification))

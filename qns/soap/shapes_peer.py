@@ -1,41 +1,38 @@
-"""The port Peer: what peers say to each other, as tables (thesis 5.4.4)."""
+"""The port Peer: the operations that peers call at each other, as tables (thesis 5.4.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from qns.edl.messages import (
     Acknowledge,
     ChangeSub,
     Document,
     Done,
-    Entry,
     Envelope,
     Fence,
     FetchDocument,
+    GapPulled,
     Gossip,
-    Hello,
     Item,
     Notification,
     Notified,
     Notify,
-    Outcome,
-    Pull,
-    Pulled,
-    ReachabilityRow,
+    OfferDocument,
+    PullGap,
+    RelayAcknowledgement,
     Reply,
     Request,
     SendAll,
     Skip,
-    Standing,
     SubChanged,
 )
 from qns.errors import DocumentError
+from qns.soap.digest_text import DIGEST
 from qns.soap.parts import PartedChange, ViewPart
 from qns.soap.shapes import (
     Field,
-    Itself,
     Leaf,
     Operation,
     Port,
@@ -44,138 +41,19 @@ from qns.soap.shapes import (
     many,
     once,
     perhaps,
-    record,
-    reserved,
 )
-
-_SIGNATURE = "Reserved: the signature over the exact bytes. Leave it out."
-
-
-class Origin(NamedTuple):
-    """What every envelope says of its sender."""
-
-    organisation: str
-    document: int
-    reachability: tuple[ReachabilityRow, ...]
-
-
-REACHABILITY = record(
-    "Reachability",
-    "Whom one organisation cannot reach, as it says itself.",
-    ReachabilityRow,
-    once("organisation", Leaf.TEXT, "Who says so."),
-    once("epoch", Leaf.NUMBER, "Its life that says so; it grows with every start."),
-    once("version", Leaf.NUMBER, "The newest row of an organisation is the one that counts."),
-    many("unreachable", Leaf.TEXT, "An organisation that it cannot reach."),
-)
-
-ORIGIN = record(
-    "Origin",
-    "The sender of a request or reply, and the news that travel with everything it sends.",
+from qns.soap.shapes_parts import (
+    CHANGED,
+    FENCE,
+    FENCES,
+    GREETING,
+    NOTIFICATION,
+    ORIGIN,
+    OUTCOME,
+    PRODUCER_INCARNATION,
+    SKIP,
+    STANDING,
     Origin,
-    once("organisation", Leaf.TEXT, "The sender's name in the federation document."),
-    once("document", Leaf.NUMBER, "Version of the federation document in force at the sender."),
-    many("reachability", REACHABILITY, "Who reaches whom, as far as the sender knows."),
-    reserved("signature", _SIGNATURE),
-)
-
-FENCE = record(
-    "Fence",
-    "A producer came back from an old backup: entries of older epochs end below this number.",
-    Fence,
-    once("epoch", Leaf.NUMBER, "The epoch that begins."),
-    once("first", Leaf.NUMBER, "Its first number."),
-)
-_FENCES = "Fences that the other side may not know."
-
-ENTRY = record(
-    "Entry",
-    "A place in one receiver's stream, and the subtree of further receivers.",
-    Entry,
-    once("receiver", Leaf.TEXT, "The organisation for which this place is meant."),
-    once("joined", Leaf.NUMBER, "The receiver's incarnation."),
-    once("epoch", Leaf.NUMBER, "The producer's epoch that gave the number."),
-    once("number", Leaf.NUMBER, "The place in the stream from producer to receiver; no gaps."),
-    once("confirmed", Leaf.NUMBER, "The epoch up to which the receiver knows all fences."),
-    many("fence", FENCE, "The fences after that epoch."),
-    many("child", Itself.ITSELF, "To whom the receiver forwards the event."),
-    reserved("signature", _SIGNATURE),
-)
-
-NOTIFICATION = record(
-    "Notification",
-    "One event on its way to one receiver, and through it to the receiver's subtree.",
-    Notification,
-    once("source", Leaf.TEXT, "The organisation that published the event."),
-    once("joined", Leaf.NUMBER, "The producer's incarnation."),
-    once("epoch", Leaf.NUMBER, "The producer's epoch at publication."),
-    once("sequence", Leaf.NUMBER, "With joined and epoch: its place in publication order."),
-    once("event", Leaf.TEXT, "The event's id, unique for its source."),
-    once("xml", Leaf.BYTES, "The event as D2Q XML, exactly as its producer wrote it."),
-    once("remaining", Leaf.SECONDS, "Seconds that are left of its availability; INF: for ever."),
-    once("entry", ENTRY, "The receiver's place, and its subtree."),
-    many("path", Leaf.TEXT, "Who has carried it so far, the producer first."),
-    reserved("signature", _SIGNATURE),
-)
-
-SKIP = record(
-    "Skip",
-    "A producer's declaration that it cannot send these numbers any more.",
-    Skip,
-    once("source", Leaf.TEXT, "The producer."),
-    once("joined", Leaf.NUMBER, "The producer's incarnation."),
-    once("first", ENTRY, "The entry of the first number."),
-    once("last", Leaf.NUMBER, "The last number."),
-    once("reason", Leaf.PROSE, "Why they cannot be sent."),
-)
-
-OUTCOME = record(
-    "Outcome",
-    "What became of one notification or skip.",
-    Outcome,
-    once("taken", Leaf.FLAG, "Whether the receiver has taken it over, durably."),
-    perhaps("reason", Leaf.PROSE, "Why not.", ""),
-    once("permanent", Leaf.FLAG, "It will never be taken: do not send it again."),
-)
-
-STANDING = record(
-    "Standing",
-    "Where a consumer stands in a producer's stream.",
-    Standing,
-    once("joined", Leaf.NUMBER, "The producer's incarnation, as the consumer knows it."),
-    once("own", Leaf.NUMBER, "The consumer's own incarnation."),
-    once("consumerEpoch", Leaf.NUMBER, "The life of the consumer that says so."),
-    once("epoch", Leaf.NUMBER, "The newest epoch of the producer whose fences it knows."),
-    once("last", Leaf.NUMBER, "The last number that it has taken, with all before it."),
-    many("fence", FENCE, "The fences that it knows."),
-)
-
-# Not called Hello: generators of client code would give it the class name of the operation hello.
-GREETING = record(
-    "Greeting",
-    "What have you, what do you miss: said at every start and when a partition heals.",
-    Hello,
-    once("joined", Leaf.NUMBER, "The sender's incarnation."),
-    once("epoch", Leaf.NUMBER, "The sender's epoch."),
-    once("number", Leaf.NUMBER, "The last number that it gave out to the receiver."),
-    many("fence", FENCE, _FENCES),
-    once("heldEpoch", Leaf.NUMBER, "The life of the receiver that told the view held for it."),
-    once("heldVersion", Leaf.NUMBER, "The version of the view held for the receiver."),
-    once("heldDigest", Leaf.TEXT, "The digest of the view held for the receiver."),
-    once("standing", STANDING, "Where the sender stands in the receiver's stream."),
-    once("version", Leaf.NUMBER, "The version of the sender's view, as it should be there."),
-    once("digest", Leaf.TEXT, "The digest of the sender's view, as it should be there."),
-)
-
-CHANGED = record(
-    "Changed",
-    "The view is in force, and its backlog is complete with a number.",
-    SubChanged,
-    once("version", Leaf.NUMBER, "The version in force."),
-    once("epoch", Leaf.NUMBER, "The producer's epoch."),
-    once("upto", Leaf.NUMBER, "The number with which the backlog ends."),
-    once("joined", Leaf.NUMBER, "The producer's incarnation."),
-    many("fence", FENCE, _FENCES),
 )
 
 
@@ -216,7 +94,7 @@ def _enveloped(
 
 
 def parted(items: tuple[Item, ...]) -> tuple[tuple[Notification, ...], tuple[Skip, ...]]:
-    """Notifications stand first on the wire, skips after them."""
+    """Separates notifications from skips, which follow them in the message."""
     return (
         tuple(item for item in items if isinstance(item, Notification)),
         tuple(item for item in items if isinstance(item, Skip)),
@@ -228,11 +106,20 @@ def _pulled(
     skips: tuple[Skip, ...],
     epoch: int,
     fences: tuple[Fence, ...],
-) -> Pulled:
-    return Pulled((*notifications, *skips), epoch, fences)
+) -> GapPulled:
+    return GapPulled((*notifications, *skips), epoch, fences)
 
 
-_CHANGE = attributes("joined", "own", "epoch", "base", "version", "added", "removed", "digest")
+_CHANGE = attributes(
+    "producer_incarnation",
+    "consumer_incarnation",
+    "epoch",
+    "base",
+    "version",
+    "added",
+    "removed",
+    "digest",
+)
 
 
 def _change_made(*values: Any) -> ChangeSub | PartedChange:
@@ -249,67 +136,77 @@ def _change_taken(body: ChangeSub | PartedChange) -> tuple[Any, ...]:
 def _change(changed: SubChanged | None, send_all: bool) -> SubChanged | SendAll:
     if (changed is None) is not send_all:
         raise DocumentError(
-            "a view is changed or to be sent anew, and this says neither or both",
-            remedy="give changed and sendAll=false, or sendAll=true alone",
+            "changed and sendAll contradict each other",
+            remedy="send changed with sendAll=false, or sendAll=true alone",
         )
     return SendAll() if changed is None else changed
 
 
 _nothing = attributes()
+_SKIP = "Numbers that the producer cannot send any more."
+_ADDED = "A subscription that the change adds, as D2Q XML."
+_REMOVED = "A subscription that the change removes, as D2Q XML."
+_VERSION_AFTER = "The version of the view after the change."
 
 OPERATIONS: Final = (
     _peer(
         "notify",
-        "Hands over events, one or many, each with the subtree to which the receiver forwards it. "
-        "Once it answers, the receiver answers for them. Repeating it does no harm.",
+        "Sends events, each with the subtree to which the receiver forwards it. An entry may be "
+        "for an organisation that the sender cannot reach: then the receiver relays the event. "
+        "With its reply, the receiver takes custody of those that it has taken. The operation is "
+        "idempotent.",
         (
             many("notification", NOTIFICATION, "An event."),
-            many("skip", SKIP, "Numbers that the producer cannot send any more."),
+            many("skip", SKIP, _SKIP),
         ),
         lambda notifications, skips: Notify((*notifications, *skips)),
         lambda body: parted(body.items),
         (
-            many("outcome", OUTCOME, "One for each notification, then one for each skip."),
-            perhaps("standing", STANDING, "How far the sender's own stream has come."),
+            many("outcome", OUTCOME, "An outcome for each notification, then for each skip."),
+            perhaps("standing", STANDING, "How far the receiver has come in the sender's stream."),
         ),
         Notified,
         attributes("outcomes", "standing"),
     ),
     _peer(
         "changeSub",
-        "Changes the sender's merge subscription as the receiver sees it. The answer says with "
-        "which number the new view is complete, or asks for all of it anew.",
+        "Changes the sender's view at the receiver. The reply gives the last number of the "
+        "backlog, or requests the complete view.",
         (
-            once("joined", Leaf.NUMBER, "The producer's incarnation, as the consumer knows it."),
+            once("joined", Leaf.NUMBER, PRODUCER_INCARNATION),
             once("own", Leaf.NUMBER, "The consumer's own incarnation."),
             once("epoch", Leaf.NUMBER, "The consumer's epoch."),
-            perhaps("base", Leaf.NUMBER, "The version that it changes; absent: all is told anew."),
-            once("version", Leaf.NUMBER, "The version that comes of it."),
-            many("added", Leaf.TEXT, "An element that comes in: a subscription as D2Q XML."),
-            many("removed", Leaf.TEXT, "An element that goes: a subscription as D2Q XML."),
-            once("digest", Leaf.TEXT, "The digest of the whole view after the change."),
-            perhaps("parts", Leaf.NUMBER, "How many parts came before, in viewPart.", 0),
+            perhaps(
+                "base",
+                Leaf.NUMBER,
+                "The version that the change is based on; if absent, the view is sent complete.",
+            ),
+            once("version", Leaf.NUMBER, _VERSION_AFTER),
+            many("added", Leaf.TEXT, _ADDED),
+            many("removed", Leaf.TEXT, _REMOVED),
+            once("digest", Leaf.TEXT, DIGEST),
+            perhaps("parts", Leaf.NUMBER, "The number of parts sent before, in viewPart.", 0),
         ),
         _change_made,
         _change_taken,
         (
-            perhaps("changed", CHANGED, "The view is in force."),
-            once("sendAll", Leaf.FLAG, "The change does not fit: tell everything anew."),
+            perhaps("changed", CHANGED, "Present if the view is in force."),
+            once("sendAll", Leaf.FLAG, "True if the sender must send the complete view."),
         ),
         _change,
         lambda body: (None, True) if isinstance(body, SendAll) else (body, False),
     ),
     _peer(
         "viewPart",
-        "Brings a part of a change that is too large for one changeSub. It is only kept: the "
-        "changeSub of the same epoch, version and digest makes it count.",
+        "Sends a part of a change that is too large for one changeSub. The receiver only keeps "
+        "it; the changeSub of the same epoch, version and digest applies it.",
         (
             once("epoch", Leaf.NUMBER, "The consumer's epoch."),
-            once("version", Leaf.NUMBER, "The version that comes of the change."),
-            once("digest", Leaf.TEXT, "The digest of the whole view after the change."),
-            once("part", Leaf.NUMBER, "Which part it is; the first is 0."),
-            many("added", Leaf.TEXT, "An element that comes in: a subscription as D2Q XML."),
-            many("removed", Leaf.TEXT, "An element that goes: a subscription as D2Q XML."),
+            once("version", Leaf.NUMBER, _VERSION_AFTER),
+            once("digest", Leaf.TEXT, "The digest of the changeSub."),
+            once("part", Leaf.NUMBER, "The number of the part; the first is 0."),
+            many("added", Leaf.TEXT, _ADDED),
+            many("removed", Leaf.TEXT, _REMOVED),
         ),
         ViewPart,
         attributes("epoch", "version", "digest", "part", "added", "removed"),
@@ -319,36 +216,36 @@ OPERATIONS: Final = (
     ),
     _peer(
         "hello",
-        "Compares notes: what has each of the two sides, what does it miss.",
-        (once("hello", GREETING, "The sender's side."),),
+        "Exchanges the state of both sides, so that each sees what the other is missing.",
+        (once("hello", GREETING, "The sender's state."),),
         lambda hello: hello,
         lambda body: (body,),
-        (once("hello", GREETING, "The answering side."),),
+        (once("hello", GREETING, "The receiver's state."),),
         lambda hello: hello,
         lambda body: (body,),
     ),
     _peer(
         "pullGap",
-        "Asks a producer for numbers of its stream that the consumer misses.",
+        "Requests the numbers of a producer's stream that the consumer is missing.",
         (
-            once("standing", STANDING, "Where the consumer stands."),
-            once("upto", Leaf.NUMBER, "The last number that it misses."),
+            once("standing", STANDING, "How far the consumer has come."),
+            once("upto", Leaf.NUMBER, "The last number that is missing."),
         ),
-        Pull,
+        PullGap,
         attributes("standing", "upto"),
         (
             many("notification", NOTIFICATION, "An event."),
-            many("skip", SKIP, "Numbers that the producer cannot send any more."),
+            many("skip", SKIP, _SKIP),
             once("epoch", Leaf.NUMBER, "The producer's epoch."),
-            many("fence", FENCE, _FENCES),
+            many("fence", FENCE, FENCES),
         ),
         _pulled,
         lambda body: (*parted(body.items), body.epoch, body.fences),
     ),
     _peer(
         "acknowledgeStream",
-        "Tells a producer how far its stream has come, so that it need not keep what is before.",
-        (once("standing", STANDING, "Where the consumer stands."),),
+        "Acknowledges a producer's stream, so that the producer can delete what was taken.",
+        (once("standing", STANDING, "How far the consumer has come."),),
         Acknowledge,
         attributes("standing"),
         (),
@@ -356,8 +253,24 @@ OPERATIONS: Final = (
         _nothing,
     ),
     _peer(
+        "relayAcknowledgement",
+        "Passes on the acknowledgement of a consumer that cannot reach the producer itself. "
+        "The receiver is the producer, or passes it on to another peer.",
+        (
+            once("producer", Leaf.TEXT, "The producer of the stream."),
+            once("consumer", Leaf.TEXT, "The consumer of the stream."),
+            once("standing", STANDING, "How far the consumer has come."),
+            many("path", Leaf.TEXT, "An organisation that has passed it on, consumer first."),
+        ),
+        RelayAcknowledgement,
+        attributes("producer", "consumer", "standing", "path"),
+        (),
+        Done,
+        _nothing,
+    ),
+    _peer(
         "gossip",
-        "Carries only what every request carries: who reaches whom, which document is in force.",
+        "Sends only what every request carries: reachability and the version of the document.",
         (),
         Gossip,
         _nothing,
@@ -367,12 +280,23 @@ OPERATIONS: Final = (
     ),
     _peer(
         "fetchDocument",
-        "Asks for the federation document in force at the receiver.",
+        "Returns the federation document that is in force at the receiver.",
         (),
         FetchDocument,
         _nothing,
-        (once("xml", Leaf.BYTES, "The document, exactly as it was signed."),),
+        (once("xml", Leaf.BYTES, "The document, byte for byte as the receiver has it."),),
         Document,
         attributes("xml"),
+    ),
+    _peer(
+        "offerDocument",
+        "Gives the receiver a newer federation document. An organisation calls it if the receiver "
+        "cannot fetch the document, because its own does not name the caller, or elsewhere.",
+        (once("xml", Leaf.BYTES, "The document, byte for byte as the sender has it."),),
+        OfferDocument,
+        attributes("xml"),
+        (),
+        Done,
+        _nothing,
     ),
 )

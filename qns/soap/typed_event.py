@@ -1,6 +1,6 @@
-"""An event as programs write it in the operation publish: texts under names, no XML of its own.
+"""An event as programs write it in the operation publish: names with texts, not D2Q XML.
 
-The peer resolves the names and reads the texts by its schema, exactly as it reads an event in XML.
+The peer resolves the names and reads the texts with its schema, as it does for an event in XML.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TypedQuality(NamedTuple):
     property: str
     dimension: str
     value: str | None = None
-    """A number from 0 to 1, or a label of the schema; None: only the previous one is known."""
+    """A number from 0 to 1 or a label of the schema. None if only the previous value is known."""
     previous: str | None = None
 
 
@@ -33,21 +33,21 @@ class TypedEvent(NamedTuple):
     data_class: str
     source: str
     published: str = ""
-    """A dateTime; the peer adds its own if there is none."""
+    """A dateTime; if it is empty, the peer uses the current time."""
     available_s: float = 0.0
     data: tuple[TypedValue, ...] = ()
     quality: tuple[TypedQuality, ...] = ()
 
 
 class TypedPublish(NamedTuple):
-    """Publishes without knowing the schema."""
+    """A request to publish an event, from a program that does not have the schema."""
 
     owner: str
     event: TypedEvent
 
 
 def to_event(typed: TypedEvent, schema: Schema) -> Event:
-    """The event that the texts tell, checked against the schema; QnsError with the place."""
+    """Returns the event, checked against the schema; raises QnsError with the place."""
     path = schema.data_class(typed.data_class)
     values: dict[str, Key] = {}
     previous: dict[str, int] = {}
@@ -72,7 +72,7 @@ def to_event(typed: TypedEvent, schema: Schema) -> Event:
 
 
 def from_event(event: Event, schema: Schema) -> TypedEvent:
-    """The other way round; the names are the qualified ones."""
+    """Returns the event with qualified names and values as texts; the inverse of `to_event`."""
     path = schema.data_class(event.data_class)
     data: list[TypedValue] = []
     qualities: dict[str, None] = {}
@@ -107,7 +107,7 @@ def _add_value(values: dict[str, Key], item: TypedValue, schema: Schema, path: s
         if attribute.dimension is not None:
             raise DocumentError(
                 f"{attribute.name} is a quality dimension among the data",
-                remedy="tell it as quality",
+                remedy="send it as quality",
             )
         if attribute.name in values:
             raise DocumentError(f"{attribute.name} is given twice", remedy="keep one of them")
@@ -126,11 +126,11 @@ def _add_quality(
     prop = schema.attribute(path, row.property)
     if prop.dimension is not None:
         raise DocumentError(
-            f"{prop.name} is a quality dimension already", remedy="name the property alone"
+            f"{prop.name} is a quality dimension already", remedy="give only the property's name"
         )
     name = schema.quality_attribute(path, f"{prop.name}.{row.dimension}").name
     if name in values or name in previous:
-        raise DocumentError(f"{name} is told twice", remedy="keep one value")
+        raise DocumentError(f"{name} is given twice", remedy="keep one of them")
     if row.value is None and row.previous is None:
         raise DocumentError(f"{name} has no value", remedy="give a value, or leave it out")
     if row.value is not None:

@@ -1,6 +1,6 @@
-"""Whether a message follows the contract, asked of the schema in `schemas/qns.wsdl`.
+"""Validates messages against the XML schema in `schemas/qns.wsdl`.
 
-There is one schema object for everybody: the quick reader, spyne and the clients.
+The codec, spyne and the clients share one schema object.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from qns.soap.shapes import NAMESPACE
 
 _SCHEMA: Final = "{http://www.w3.org/2001/XMLSchema}schema"
 LOCK: Final = Lock()
-"""A schema keeps one error log: another thread's errors must not get into ours."""
+"""Guards the schema's error log: a schema object has only one, which all threads share."""
 
 
 @cache
 def contract_schema() -> etree.XMLSchema:
-    """The schema of the stored WSDL."""
+    """Returns the schema of the stored WSDL."""
     schema = etree.parse(str(shipped_file("qns.wsdl"))).getroot().find(f".//{_SCHEMA}")
     assert schema is not None
-    # As a text of its own it takes along the prefixes that are declared around it.
+    # Serialising the element keeps the namespace prefixes that its ancestors declare.
     return etree.XMLSchema(etree.fromstring(etree.tostring(schema)))
 
 
 def validate(element: Element) -> None:
-    """DocumentError with the line and what was expected unless the contract accepts it."""
+    """Raises DocumentError, with the line and libxml2's explanation, for an invalid element."""
     schema = contract_schema()
     with LOCK:
         if schema.validate(element):
@@ -42,8 +42,10 @@ def validate(element: Element) -> None:
 
 
 def invalid(line: int, message: str) -> DocumentError:
-    """What libxml2 found wrong, in its words, without our namespace."""
+    """Returns the error for a message of libxml2, without the contract's namespace."""
     message = message.replace(f"{{{NAMESPACE}}}", "").rstrip(". \n")
-    if len(message) > 400:  # it may quote a megabyte of input
+    if len(message) > 400:  # libxml2 may quote a megabyte of input
         message = f"{message[:200]} … {message[-180:]}"
-    return DocumentError(message, remedy="the WSDL says what is allowed").at_mark(line or 1, None)
+    return DocumentError(message, remedy="see the WSDL for what is allowed").at_mark(
+        line or 1, None
+    )

@@ -1,7 +1,7 @@
-"""Puts spyne's WSDL in order, so that every SOAP stack reads it and people can too.
+"""Sorts and documents spyne's WSDL, so that SOAP stacks and people can read it.
 
-spyne's own is in no fixed order, documents nothing but operations, and declares namespaces that
-lead some stacks to SOAP 1.2.
+spyne writes the parts in no fixed order, documents only operations, and declares namespaces that
+make some stacks use SOAP 1.2.
 """
 
 from __future__ import annotations
@@ -12,43 +12,47 @@ from typing import Final
 from lxml import etree
 
 from qns.soap.codec import Element
-from qns.soap.operations import EXCHANGES, FAULTS
+from qns.soap.operations import FAULTS, OPERATION_CODECS
 from qns.soap.shapes import Port, Shape
 
 _WSDL: Final = "{http://schemas.xmlsoap.org/wsdl/}"
-_SOAP: Final = "{http://schemas.xmlsoap.org/wsdl/soap/}"
 _XSD: Final = "{http://www.w3.org/2001/XMLSchema}"
 _PARTS: Final = tuple(f"{_WSDL}{n}" for n in ("types", "message", "portType", "binding", "service"))
 _DECLARATIONS: Final = tuple(f"{_XSD}{name}" for name in ("simpleType", "complexType", "element"))
 _PORTS: Final = {
-    Port.PEER.value: "What peers of a federation say to each other.",
-    Port.LOCAL.value: "What users and programs of one organisation ask of their own peer.",
+    Port.PEER.value: "The operations that the peers of a federation call at each other.",
+    Port.LOCAL.value: "The operations that an organisation's users and programs call at its peer.",
 }
 _SIMPLE_TYPES: Final = {
-    "Number": "A whole number from 0.",
-    "Seconds": "Seconds from 0; INF means for ever.",
-    "Wait": "Seconds from 0 to 60.",
+    "Number": "A whole number of at least 0.",
+    "Seconds": "A number of seconds of at least 0; INF means without end.",
+    "Wait": "A number of seconds from 0 to 60.",
 }
 
 
-def tidied(text: bytes, base_url: str) -> bytes:
-    """The WSDL with its addresses below `base_url`, always in the same order and words."""
+def tidied(text: bytes, base_url: str, first: Port) -> bytes:
+    """Returns the WSDL with its addresses below `base_url`. The same contract gives equal bytes.
+
+    zeep, suds and others call the port that the service lists first, unless they are told another.
+    """
     root = etree.fromstring(text, etree.XMLParser(remove_blank_text=True, resolve_entities=False))
     _tidy_schema(root.find(f"{_WSDL}types/{_XSD}schema"))
     for part in root.iter(f"{_WSDL}part"):
         if part.get("name") not in {fault.name for fault in FAULTS.values()}:
-            part.set("name", "parameters")  # how wrapped operations are recognised
+            part.set("name", "parameters")  # by this name, stacks recognise wrapped operations
     for operation in root.iter(f"{_WSDL}operation"):
         operation.attrib.pop("parameterOrder", "")
     for port_type in root.findall(f"{_WSDL}portType"):
         _document(port_type, f"{_WSDL}documentation", _PORTS[port_type.get("name", "")])
         for operation in port_type.iterfind(f"{_WSDL}operation"):
-            exchange = EXCHANGES[operation.get("name", "")]
-            _document(operation, f"{_WSDL}documentation", exchange.operation.documentation)
+            codec = OPERATION_CODECS[operation.get("name", "")]
+            _document(operation, f"{_WSDL}documentation", codec.operation.documentation)
     for port in root.iter(f"{_WSDL}port"):
         port[0].set("location", f"{base_url}{port.get('name', '').lower()}")
+    for service in root.iter(f"{_WSDL}service"):
+        service[:] = sorted(service, key=lambda port: port.get("name") != first.value)
     root[:] = sorted(root, key=lambda part: _PARTS.index(part.tag))
-    etree.cleanup_namespaces(root, keep_ns_prefixes=["tns"])  # which stands in attributes only
+    etree.cleanup_namespaces(root, keep_ns_prefixes=["tns"])  # only attribute values use tns
     etree.indent(root)
     return etree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
 
@@ -74,15 +78,15 @@ def _tidy_schema(schema: Element | None) -> None:
 
 
 def _messages() -> Iterator[Shape]:
-    for exchange in EXCHANGES.values():
-        yield exchange.request.shape
-        yield exchange.reply.shape
+    for codec in OPERATION_CODECS.values():
+        yield codec.request.shape
+        yield codec.reply.shape
     for fault in FAULTS.values():
         yield fault.shape
 
 
 def _all(shape: Shape) -> Iterator[Shape]:
-    """The shape and every shape in it."""
+    """Yields the shape and, recursively, the shapes of its fields."""
     yield shape
     for field in shape.fields:
         if isinstance(field.kind, Shape):

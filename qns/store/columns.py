@@ -1,7 +1,7 @@
-"""Columns: what each table can hold, read from the types of its row.
+"""Columns: the layout of each table, derived from the types of its row, and checks of values.
 
-Both stores ask here before a commit, so that a row which the disk would refuse or alter (a NaN,
-half of a surrogate pair, a number beyond 64 bits) is refused in memory too.
+Both stores check values here before a commit. A value that SQLite would reject or change (a NaN, an
+unpaired surrogate, a number beyond 64 bits) is therefore rejected by the store in memory too.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from dataclasses import dataclass
 from typing import Any, Final, get_type_hints
 
 from qns.errors import StoreFailed, show
-from qns.tables import TABLES, Table
+from qns.peer.tables import TABLES, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
     kind: str
-    """SQLite's name for it: TEXT, INTEGER, REAL or BLOB."""
+    """SQLite's name of the type: TEXT, INTEGER, REAL or BLOB."""
     nullable: bool
     takes: Callable[[object], bool]
+    """True if the column can hold the value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    """The columns of one table, the first of them its key."""
+class TableLayout:
+    """The columns of one table; the first ones are its key."""
 
     table: Table[Any]
     columns: tuple[Column, ...]
     keys: tuple[Column, ...]
     _is_plain: Callable[..., bool]
-    """Whether a row holds nothing but what its columns take, as far as can be told quickly."""
+    """A fast check: True only if all values fit. A row that fails it may still be valid."""
 
     def check_rows(self, rows: Iterable[Sequence[object]]) -> None:
         is_plain, width = self._is_plain, len(self.columns)
@@ -41,6 +42,12 @@ class Shape:
 
     def check_key(self, key: Sequence[object]) -> None:
         self._check(self.keys, key)
+
+    def place_of(self, column: str) -> int:
+        """Returns the place of a column that has an index."""
+        if column not in self.table.indexed:
+            raise self._refusal(f"has no index of {column}")
+        return [each.name for each in self.columns].index(column)
 
     def _check(self, columns: tuple[Column, ...], values: Sequence[object]) -> None:
         if len(columns) != len(values):
@@ -53,25 +60,32 @@ class Shape:
         return StoreFailed(problem, place=f"table {self.table.name}")
 
 
-def shape_of(table: Table[Any]) -> Shape:
-    if table not in SHAPES:
+def layout_of(table: Table[Any]) -> TableLayout:
+    if table not in LAYOUTS:
         raise StoreFailed(f"the store has no table {table.name}", remedy="list it in TABLES")
-    return SHAPES[table]
+    return LAYOUTS[table]
 
 
-def _shape(table: Table[Any]) -> Shape:
+def _layout(table: Table[Any]) -> TableLayout:
     columns = tuple(_column(name, hint) for name, hint in get_type_hints(table.row).items())
-    return Shape(table, columns, columns[: table.key], _plain_check(columns))
+    return TableLayout(table, columns, columns[: table.key], _plain_check(columns))
 
 
 def _plain_check(columns: tuple[Column, ...]) -> Callable[..., bool]:
-    """One expression for all columns, for a loop over them takes several times as long."""
-    arguments = ", ".join(f"value{at}" for at in range(len(columns)))
+    """Generates one expression that checks all columns; a loop would take several times as long.
+
+    For a TEXT column and a nullable BLOB column, the expression is:
+
+        lambda value0, value1: (type(value0) is str and value0.isascii())
+            and (type(value1) is bytes or value1 is None)
+    """
+    arguments = ", ".join(f"value{index}" for index in range(len(columns)))
     tests = (
-        _PLAIN[column.kind].format(f"value{at}") + (f" or value{at} is None" * column.nullable)
-        for at, column in enumerate(columns)
+        _PLAIN[column.kind].format(f"value{index}")
+        + (f" or value{index} is None" if column.nullable else "")
+        for index, column in enumerate(columns)
     )
-    check: Callable[..., bool] = eval(  # noqa: S307  # of our own tables only
+    check: Callable[..., bool] = eval(  # noqa: S307  # built from our own tables only
         f"lambda {arguments}: " + " and ".join(f"({test})" for test in tests)
     )
     return check
@@ -96,8 +110,8 @@ def _takes_integer(value: object) -> bool:
 
 def _takes_real(value: object) -> bool:
     if isinstance(value, float):
-        return value == value  # SQLite would make a NaN a NULL
-    return isinstance(value, int) and -(2**53) <= value <= 2**53  # each of these is a double
+        return value == value  # SQLite would store a NaN as NULL
+    return isinstance(value, int) and -(2**53) <= value <= 2**53  # a double holds these exactly
 
 
 def _takes_blob(value: object) -> bool:
@@ -123,6 +137,8 @@ _KINDS: Final[dict[type, tuple[str, Callable[[object], bool]]]] = {
     bytes: ("BLOB", _takes_blob),
 }
 
+# The fast checks by type of column, as source text. They reject some valid values: subclasses and
+# texts that are not ASCII.
 _PLAIN: Final = {
     "TEXT": "type({0}) is str and {0}.isascii()",
     "INTEGER": f"type({{0}}) is int and {-(2**63)} <= {{0}} < {2**63}",
@@ -130,4 +146,4 @@ _PLAIN: Final = {
     "BLOB": "type({0}) is bytes",
 }
 
-SHAPES: Final = {table: _shape(table) for table in TABLES}
+LAYOUTS: Final = {table: _layout(table) for table in TABLES}

@@ -1,4 +1,4 @@
-"""Faults: what SQLite and the operating system complain about, told as errors of QNS."""
+"""Faults: converts errors of SQLite and of the operating system to errors of QNS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 
 from qns.errors import StoreFailed, StoreFull
 
-RESTORE: Final = "put back the newest backup"
+RESTORE: Final = "stop the peer and restore the newest backup with qns peer restore"
 
 
 def from_sqlite(error: apsw.Error, place: str) -> StoreFull | StoreFailed:
@@ -21,7 +21,9 @@ def from_sqlite(error: apsw.Error, place: str) -> StoreFull | StoreFailed:
         case apsw.NotADBError():
             return StoreFailed("is no store of QNS", place=place, remedy="give another file")
         case apsw.CorruptError():
-            return StoreFailed("the store is damaged", place=place, remedy=RESTORE)
+            return damaged("its structure is wrong", place)
+        case apsw.IOError() if is_wrong_checksum(error):
+            return damaged("a page has changed on the disk", place)
         case apsw.CantOpenError():
             return StoreFailed(
                 "cannot be opened",
@@ -30,7 +32,7 @@ def from_sqlite(error: apsw.Error, place: str) -> StoreFull | StoreFailed:
             )
         case apsw.ReadOnlyError():
             return StoreFailed(
-                "may not be written", place=place, remedy="let this user write the file"
+                "is not writable", place=place, remedy="let this user write the file"
             )
         case apsw.IOError():
             return StoreFailed(
@@ -51,6 +53,10 @@ def from_os(error: OSError, place: str) -> StoreFull | StoreFailed:
     )
 
 
+def damaged(how: str, place: str) -> StoreFailed:
+    return StoreFailed(f"the store is damaged: {how}", place=place, remedy=RESTORE)
+
+
 def no_room(place: str) -> StoreFull:
     return StoreFull("no room left on the disk", place=place, remedy="free some space")
 
@@ -61,15 +67,19 @@ def in_use(place: str) -> StoreFailed:
     )
 
 
+def is_wrong_checksum(error: apsw.Error) -> bool:
+    return getattr(error, "extendedresult", -1) == apsw.SQLITE_IOERR_DATA
+
+
 def _code(error: apsw.Error) -> object:
-    """Such as SQLITE_IOERR_FSYNC."""
+    """Returns the name of the extended result code, such as SQLITE_IOERR_FSYNC."""
     return apsw.mapping_extended_result_codes.get(getattr(error, "extendedresult", -1))
 
 
-def shakes_trust(error: apsw.Error) -> bool:
-    """Whether nobody knows any longer what is on the disk.
+def leaves_disk_unknown(error: apsw.Error) -> bool:
+    """True if the state of the disk is unknown after the error.
 
-    After a failed fsync the system may have thrown away what it could not write, and a transaction
-    reported as failed may be there after the next start.
+    After a failed fsync, the operating system may have discarded data that it could not write. A
+    transaction that was reported as failed may also be there after the next start.
     """
     return isinstance(error, apsw.IOError | apsw.CorruptError | apsw.NotADBError)

@@ -1,4 +1,4 @@
-"""Files that are there after a power cut, or are there as they were before."""
+"""Files: writes and renames files so that a power failure leaves the old or the new content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qns.store.faults import from_os
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """The file has this content, or still the old one if anything stops us on the way."""
+    """Replaces the content of a file; after a crash the file has the old or the new content."""
     new = path.with_name(path.name + ".new")
     try:
         with new.open("wb") as file:
@@ -21,8 +21,17 @@ def write_durably(path: Path, content: bytes) -> None:
     rename_durably(new, path)
 
 
+def create_private(path: Path) -> None:
+    """Creates an empty file that only this user can read and write; replaces an older file."""
+    try:
+        path.unlink(missing_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise from_os(error, str(path)) from None
+
+
 def rename_durably(old: Path, new: Path) -> None:
-    """One step, whatever happens; a file that was there goes."""
+    """Renames a file in one step, also across a crash; replaces an existing file."""
     try:
         old.replace(new)
         _sync(new.parent)

@@ -1,7 +1,7 @@
-"""Lineage: the marks of the store's life, in a small file of their own.
+"""Lineage: keeps the marks of a store in a small file outside the store.
 
-The file must not be part of the store's backups: that is how a restored store is recognised. It is
-text, so that an operator can read it, and ends with a line that says so.
+The file must not be part of backups: a restored store is detected because the marks differ. The
+file is text, so that an operator can read it. Its last line shows that it is complete.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from qns.errors import StoreFailed, ValueRefused, shorten
-from qns.ports import Mark
+from qns.peer.ports import Mark
 from qns.store.faults import from_os
 from qns.store.files import write_durably
 
@@ -22,7 +22,7 @@ _MAX_BYTES: Final = 100_000
 
 
 class FileLineage:
-    """Implements `ports.Lineage`."""
+    """Implements `ports.Lineage` with a file."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -44,12 +44,12 @@ class FileLineage:
     def _parsed(self, content: bytes) -> tuple[Mark, ...]:
         lines = content.decode("ascii", "replace").split("\n")
         if lines[0] != _FIRST_LINE or lines[-2:] != [_LAST_LINE, ""]:
-            raise self._unreadable("it is not complete, or not a lineage")
+            raise self._unreadable("it is incomplete or not a lineage")
         marks = []
         for number, line in enumerate(lines[1:-2], start=2):
             found = _LINE.fullmatch(line)
             if found is None:
-                raise self._unreadable(f"line {number} says {shorten(line)}")
+                raise self._unreadable(f"line {number} is {shorten(line)}")
             marks.append(Mark(int(found[1]), found[2]))
         return tuple(marks)
 
@@ -57,12 +57,12 @@ class FileLineage:
         return StoreFailed(
             f"the lineage cannot be read: {problem}",
             place=str(self._path),
-            remedy="delete the file: the store then counts as restored from a backup",
+            remedy="delete the file; the peer then treats the store as restored from a backup",
         )
 
 
 class MemoryLineage:
-    """The same for a simulated peer."""
+    """Implements `ports.Lineage` in memory, for simulated peers."""
 
     def __init__(self, marks: tuple[Mark, ...] = ()) -> None:
         self._marks = marks
@@ -78,7 +78,7 @@ def _line(mark: Mark) -> str:
     line = f"epoch {mark.epoch} nonce {mark.nonce}"
     if not _LINE.fullmatch(line):
         raise ValueRefused(
-            f"a mark with the nonce {shorten(mark.nonce)}",
-            remedy="give 1 to 200 letters, digits or signs of ASCII, without blanks",
+            f"the nonce {shorten(mark.nonce)} cannot be written",
+            remedy="use 1 to 200 printable ASCII characters without spaces",
         )
     return line

@@ -1,4 +1,4 @@
-"""A store in memory, for tests and simulated peers: as strict as the disk, and quick to copy."""
+"""A store in memory for tests and simulated peers. It checks values as strictly as SQLite."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from functools import partial
 from typing import Any, Self
 
 from qns.errors import StoreFull
-from qns.store.columns import shape_of
-from qns.tables import TABLES, Key, Row, Table, Transaction
+from qns.peer.tables import TABLES, Key, Row, Table
+from qns.peer.turn import Transaction
+from qns.store.columns import layout_of
 
 _Rows = dict[Key, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySnapshot:
-    """A store as it was; opaque."""
+    """The content of a store at one time; only `MemoryStore` uses its fields."""
 
     tables: Mapping[Table[Any], _Rows]
 
 
 class MemoryStore:
-    """Implements `ports.Store`; beyond `capacity_rows` it does not grow, as on a full disk."""
+    """Implements `ports.Store`; with `capacity_rows` rows it behaves like a full disk."""
 
     def __init__(self, *, capacity_rows: int | None = None) -> None:
         self.capacity_rows = capacity_rows
         self._tables: dict[Table[Any], _Rows] = {table: {} for table in TABLES}
         self._shared: set[Table[Any]] = set()
-        """Tables whose rows a snapshot holds too: copied before they are changed."""
+        """Tables whose rows are shared with a snapshot; they are copied before they change."""
 
     @classmethod
     def from_snapshot(cls, snapshot: MemorySnapshot, *, capacity_rows: int | None = None) -> Self:
@@ -38,13 +39,29 @@ class MemoryStore:
         return store
 
     def snapshot(self) -> MemorySnapshot:
-        """A copy that later commits leave alone; rows are copied only when their table changes."""
+        """Returns a copy that later commits do not change; a table is copied when it changes."""
         self._shared.update(TABLES)
         return MemorySnapshot(dict(self._tables))
 
     def rows(self, table: Table[Row]) -> Iterable[Row]:
-        shape_of(table)
+        layout_of(table)
         return iter(sorted(self._tables[table].values()))
+
+    def get(self, table: Table[Row], key: Key) -> Row | None:
+        layout_of(table).check_key(key)
+        found: Row | None = self._tables[table].get(key)
+        return found
+
+    def scan(self, table: Table[Row], prefix: Key, after: int, limit: int) -> list[Row]:
+        layout_of(table).check_key((*prefix, after))
+        width = len(prefix)
+        keys = (k for k in self._tables[table] if k[:width] == prefix and k[width] > after)
+        return [self._tables[table][key] for key in sorted(keys)[:limit]]
+
+    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
+        place = layout_of(table).place_of(column)
+        found = (row for row in self._tables[table].values() if row[place] == value)
+        return sorted(found)
 
     def prepare(self, transaction: Transaction) -> Callable[[], None]:
         return partial(self.commit, transaction)
@@ -53,13 +70,13 @@ class MemoryStore:
         changes = list(transaction.changes())
         growth = 0
         for table, rows in changes:
-            shape, present = shape_of(table), self._tables[table]
+            layout, present = layout_of(table), self._tables[table]
             for key, row in rows.items():
                 if row is None:
-                    shape.check_key(key)
+                    layout.check_key(key)
                     growth -= key in present
                 else:
-                    shape.check_rows((row,))
+                    layout.check_rows((row,))
                     growth += key not in present
         self._check_capacity(growth)
         for table, rows in changes:
@@ -71,8 +88,8 @@ class MemoryStore:
         rows = sum(map(len, self._tables.values())) + growth
         if rows > self.capacity_rows:
             raise StoreFull(
-                f"{rows} rows in a store of {self.capacity_rows}",
-                remedy="delete rows, or give the store more room",
+                f"{rows} rows do not fit in a store of {self.capacity_rows}",
+                remedy="delete rows, or increase the capacity",
             )
 
     def _apply(self, table: Table[Any], changes: _Rows) -> None:

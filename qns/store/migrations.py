@@ -1,7 +1,7 @@
-"""Migrations: how a store's tables came to be what they are, step by step.
+"""Migrations: the steps that create the tables of a store and bring old stores up to date.
 
-`PRAGMA user_version` tells how many steps a store has seen. Each step is one transaction: a crash
-in the middle leaves the version before it. A step that was released is never changed; add another.
+`PRAGMA user_version` is the number of steps that a store has seen. Each step is one transaction, so
+a crash in the middle leaves the previous version. Never change a released step; add another one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Migration:
     sql: str
 
 
-# Small rows live in the tree of their key (WITHOUT ROWID). Where a row carries a document, a number
-# keeps the tree of keys small; the rows lie elsewhere.
+# Tables with small rows keep them in the tree of the primary key (WITHOUT ROWID). Tables with
+# documents have a rowid instead, which keeps the tree of the primary key small.
 _FIRST_TABLES: Final = """
 CREATE TABLE identity (
     organisation TEXT NOT NULL,
@@ -204,16 +204,50 @@ CREATE TABLE history (
 ) STRICT, WITHOUT ROWID;
 """
 
+_OPERATION: Final = """
+-- A subscription keeps its meaning when labels change: its text without labels.
+ALTER TABLE subscriptions ADD COLUMN reading TEXT NOT NULL DEFAULT '';
+
+-- Deliveries that the operator's limit dropped, as ranges of numbers.
+CREATE TABLE dropped (
+    subscription TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (subscription, first)
+) STRICT, WITHOUT ROWID;
+
+-- Owed rows that are only on the disk are found by their event.
+CREATE INDEX owed_by_event ON owed (event);
+
+-- Whether a fence has set the stream back; until now only those were kept.
+ALTER TABLE inbound_fences ADD COLUMN sets_back INTEGER NOT NULL DEFAULT 1;
+
+-- The age of unread deliveries: when each was made.
+ALTER TABLE deliveries ADD COLUMN delivered_at REAL NOT NULL DEFAULT 0;
+"""
+
+_NUMBER_SERIES: Final = """
+-- Where the delivery numbers of each start begin. Earlier numbers have no series.
+CREATE TABLE number_series (
+    subscription TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    series TEXT NOT NULL,
+    PRIMARY KEY (subscription, first)
+) STRICT, WITHOUT ROWID;
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
+    Migration(3, "what operators need", _OPERATION),
+    Migration(4, "which start numbered a delivery", _NUMBER_SERIES),
 )
 
 
 def migrate(
     connection: apsw.Connection, place: str, migrations: tuple[Migration, ...] = MIGRATIONS
 ) -> None:
-    """Brings the store to the newest version that this program knows."""
+    """Brings the store to the newest version of this program."""
     version = checked_version(connection, place, migrations)
     for migration in migrations[version:]:
         connection.execute("BEGIN IMMEDIATE")
@@ -229,12 +263,12 @@ def migrate(
 def checked_version(
     connection: apsw.Connection, place: str, migrations: tuple[Migration, ...] = MIGRATIONS
 ) -> int:
-    """The store's version; one from the future is refused."""
+    """Returns the store's version; raises StoreFailed for a version newer than this program."""
     version: int = connection.pragma("user_version")
     if not 0 <= version <= len(migrations):
         raise StoreFailed(
-            f"is a store of version {version}, and this QNS knows {len(migrations)} at most",
+            f"is a store of version {version}, and this QNS supports {len(migrations)} at most",
             place=place,
-            remedy="start the newer QNS that wrote it, or put back a backup from before",
+            remedy="start the newer QNS that wrote it, or restore a backup from before",
         )
     return version

@@ -1,7 +1,7 @@
-"""The store on disk: SQLite with a write-ahead log, forced to the disk with every commit.
+"""The store on disk: SQLite with a write-ahead log, which every commit forces to the disk.
 
-Any number of threads may call it, one at a time gets its turn. A transaction is in the log and on
-the disk when `commit` returns; SQLite carries it over into the file now and then.
+Any number of threads may use it; a lock serialises them. When `commit` returns, the transaction is
+in the log and on the disk. SQLite copies the log into the file from time to time.
 """
 
 from __future__ import annotations
@@ -19,32 +19,41 @@ from typing import Any, Final, Self
 import apsw
 
 from qns.errors import QnsError, StoreFailed, StoreFull
+from qns.peer.tables import Key, Row, Table
+from qns.peer.turn import Transaction
 from qns.store import connection as connections
-from qns.store.columns import SHAPES, Shape, shape_of
-from qns.store.copies import back_up
-from qns.store.faults import from_os, from_sqlite, shakes_trust
-from qns.tables import Row, Table, Transaction
+from qns.store.checksums import PageReader, described, has_checksums
+from qns.store.columns import LAYOUTS, TableLayout, layout_of
+from qns.store.compaction import Compaction
+from qns.store.copies import OnCopied, back_up
+from qns.store.faults import damaged, from_os, from_sqlite, leaves_disk_unknown
+from qns.store.recovery import keep_log_at_close
 
 LOW_WATER_BYTES: Final = 64 * 2**20
-_ROWS_AT_A_TIME: Final = 256
-_MOST_ROWS_AT_ONCE: Final = 4_096
-"""That a caller waits for in `prepare`: some milliseconds."""
+_ROWS_PER_READ: Final = 256
+_MOST_ROWS_PREPARED: Final = 4_096
+"""The most rows that `prepare` writes itself; this takes some milliseconds."""
+_FACTS: Final = (
+    *("application_id", "user_version", "page_size", "page_count", "freelist_count"),
+    *("journal_mode", "synchronous", "auto_vacuum", "journal_size_limit", "wal_autocheckpoint"),
+)
+"""The pragmas that diagnostics show."""
 _NO_LIMIT: Final = 2**32 - 2
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteSnapshot:
-    """A store as it was; opaque."""
+    """The content of a store at one time; only `SqliteStore` uses its field."""
 
     content: bytes
 
 
 class SqliteStore:
-    """Implements `ports.Store` on a file.
+    """Implements `ports.Store` with a file.
 
-    Below `low_water_bytes` of free space only a transaction for which the file need not grow is
-    accepted. On a disk that is full to the last byte SQLite can neither delete rows nor carry over
-    its log; this space is kept for that, and there is no other reserve.
+    If the disk has less than `low_water_bytes` of free space, a transaction is rejected if the file
+    would have to grow for it. This space is a reserve: on a completely full disk, SQLite can
+    neither delete rows nor copy its log into the file.
     """
 
     def __init__(
@@ -56,40 +65,43 @@ class SqliteStore:
     ) -> None:
         path = Path(path)
         self._low_water_bytes = low_water_bytes
-        self._begin(connections.open_file(path, vfs), str(path), path.absolute().parent)
+        self._set_up(connections.open_file(path, vfs), str(path), path)
 
     @classmethod
     def in_memory(cls, name: str) -> Self:
-        """A store that lasts as long as this process, or until `forget(name)`.
+        """Opens a store in memory, whose rows are kept until `forget(name)` or the process ends.
 
-        To close it and to open the same name again is what a crash and a start are on a disk.
+        Closing it and opening it again by its name simulates a crash and a restart.
         """
         store = cls.__new__(cls)
         store._low_water_bytes = 0
-        store._begin(connections.open_in_memory(name), f"memory {name}", None)
+        store._set_up(connections.open_in_memory(name), f"memory {name}", None)
         return store
 
     @classmethod
     def from_snapshot(cls, name: str, snapshot: SqliteSnapshot) -> Self:
-        """A store in memory that holds what the snapshot does, and nothing that it held before."""
+        """Replaces the content of a closed store in memory by a snapshot, and opens it."""
         connections.fill_memory(name, snapshot.content)
         return cls.in_memory(name)
 
     @staticmethod
     def forget(name: str) -> None:
-        """Frees what the store of this name in memory holds; it should be closed."""
+        """Frees the rows of a store in memory as soon as it is closed."""
         connections.forget(name)
 
-    def _begin(self, connection: apsw.Connection, place: str, folder: Path | None) -> None:
+    def _set_up(self, connection: apsw.Connection, place: str, path: Path | None) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
         self._place = place
-        self._folder = folder
-        self._turn = threading.Lock()
-        self._trouble: str | None = None
-        """Why this store can be used no longer."""
-        self._max_pages = _NO_LIMIT
-        self._full_next = False
+        self._folder = None if path is None else path.absolute().parent
+        self._lock = threading.Lock()
+        self.has_checksums = path is not None and has_checksums(connection)
+        self._pages = None if path is None or not self.has_checksums else PageReader(path)
+        self._next_page = 1
+        self._compaction = None if path is None else Compaction(connection, path)
+        self._unusable_reason: str | None = None
+        """Why this store cannot be used any more, or None."""
+        self._next_commit_fails = False
 
     def __enter__(self) -> Self:
         return self
@@ -103,78 +115,131 @@ class SqliteStore:
         self.close()
 
     def close(self) -> None:
-        """What is in the log goes into the file; a second call does nothing."""
-        with self._turn:
-            self._trouble = "the store is closed"
+        """Copies the log into the file and closes it. A second call does nothing."""
+        with self._lock:
+            self._unusable_reason = "the store is closed"
             try:
+                if self._pages is not None:
+                    self._pages.close()
                 self._connection.close()
             except apsw.Error as error:
-                raise self._fault(error) from None
+                raise from_sqlite(error, self._place) from None
 
     def rows(self, table: Table[Row]) -> Iterator[Row]:
-        """In the order of the key, read in batches: what is committed meanwhile may show."""
-        shape = shape_of(table)
+        """Yields rows in the order of the key. Rows committed while it runs may be included."""
+        layout = layout_of(table)
         sql = _STATEMENTS[table]
         batch = self._read(sql.first_rows)
         while batch:
-            yield from map(shape.table.row._make, batch)
-            if len(batch) < _ROWS_AT_A_TIME:
+            yield from map(layout.table.row._make, batch)
+            if len(batch) < _ROWS_PER_READ:
                 return
             batch = self._read(sql.next_rows, batch[-1][: table.key])
+
+    def get(self, table: Table[Row], key: Key) -> Row | None:
+        layout_of(table).check_key(key)
+        found = self._read(_STATEMENTS[table].row, key)
+        return self._made(table, found)[0] if found else None
+
+    def scan(self, table: Table[Row], prefix: Key, after: int, limit: int) -> list[Row]:
+        layout_of(table).check_key((*prefix, after))
+        return self._made(table, self._read(_STATEMENTS[table].scan, (*prefix, after, limit)))
+
+    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
+        layout_of(table).place_of(column)
+        return self._made(table, self._read(_STATEMENTS[table].find[column], (value,)))
+
+    def _made(self, table: Table[Row], found: list[Any]) -> list[Row]:
+        return list(map(layout_of(table).table.row._make, found))
 
     def commit(self, transaction: Transaction) -> None:
         self._commit(list(_batches(transaction)))
 
     def prepare(self, transaction: Transaction) -> Callable[[], None]:
-        """The rows of an ordinary turn are written at once, and only then is the disk waited for.
+        """Writes the rows of a small transaction; the returned function waits for the disk.
 
-        apsw lets other Python threads run at every row. In a thread beside a busy event loop each
-        row would wait for its turn there, and the loop for the row: far longer than both work.
+        The rows are written in the caller's thread, because apsw releases Python's global lock at
+        every row. In a thread beside a busy event loop, each row would wait for the event loop and
+        the event loop for the row, which takes far longer than the work itself.
         """
         batches = list(_batches(transaction))
-        is_small = sum(len(rows) for _, rows in batches) <= _MOST_ROWS_AT_ONCE
-        if not batches or not is_small or not self._turn.acquire(blocking=False):
+        is_small = sum(len(rows) for _, rows in batches) <= _MOST_ROWS_PREPARED
+        if not batches or not is_small or not self._lock.acquire(blocking=False):
             return partial(self._commit, batches)
         self._write(batches)
-        return self._make_last
+        return self._finish_commit
 
     def _commit(self, batches: list[tuple[str, list[Any]]]) -> None:
         if batches:
-            self._turn.acquire()
+            self._lock.acquire()
             self._write(batches)
-            self._make_last()
+            self._finish_commit()
 
-    def backup(self, path: str | Path) -> None:
-        """Copies the store to a new file, while others go on committing.
+    def backup(self, path: str | Path, on_copied: OnCopied = lambda *_: None) -> None:
+        """Copies the store to a new file, while other threads can commit.
 
-        The backup is done only when the store's own mark has been changed too: see `qns.lineage`.
+        The backup is complete only when the store's mark has been changed: see `qns.peer.lineage`.
         """
-        with self._turn:
+        with self._lock:
             self._check_usable()
-        back_up(self._connection, self._turn, Path(path))
+        back_up(self._connection, self._lock, Path(path), on_copied)
+
+    def facts(self) -> dict[str, int | str]:
+        """Returns settings and sizes of the SQLite file, for diagnostics."""
+        with self._lock:
+            self._check_usable()
+            try:
+                pragmas = {name: self._connection.pragma(name) for name in _FACTS}
+            except apsw.Error as error:
+                raise self._fault(error) from None
+        return {**pragmas, "sqlite": apsw.sqlite_lib_version(), "apsw": apsw.apsw_version()}
+
+    def check_next_pages(self, count: int) -> None:
+        """Verifies the checksums of the next pages of the file, from the first after the last.
+
+        Raises StoreFailed if a page has changed on the disk; the store is unusable then.
+        """
+        with self._lock:  # SQLite writes the file only while a transaction is committed
+            self._check_usable()
+            if self._pages is None:
+                return
+            try:
+                end = min(self._next_page + count, self._pages.pages + 1)
+                found = self._pages.damaged(range(self._next_page, end))
+                self._next_page = end if end <= self._pages.pages else 1
+                if found:
+                    fault = damaged(described(self._connection, found), self._place)
+                    self._give_up(fault.problem)
+                    raise fault
+            except apsw.Error as error:
+                raise self._fault(error) from None
+
+    def compact(self) -> None:
+        """Gives some of the space of deleted rows back to the disk, if there is much of it."""
+        with self._lock:
+            self._check_usable()
+            try:
+                if self._compaction is not None:
+                    self._compaction.step()
+            except apsw.Error as error:
+                raise self._fault(error) from None
+            except OSError as error:
+                raise from_os(error, self._place) from None
 
     def snapshot(self) -> SqliteSnapshot:
-        with self._turn:
+        with self._lock:
             self._check_usable()
             try:
                 return SqliteSnapshot(self._connection.serialize("main"))
             except apsw.Error as error:
                 raise self._fault(error) from None
 
-    # A full disk, for tests and simulated peers: SQLite itself refuses another page.
-
-    def limit_pages(self, pages: int | None) -> None:
-        """From now on the file has no more than this many pages, or as many as it has already."""
-        with self._turn:
-            self._max_pages = _NO_LIMIT if pages is None else pages
-            self._connection.pragma("max_page_count", self._max_pages)
-
     def fail_next_commit(self, fails: bool = True) -> None:
-        """The next commit finds the disk full, however little it needs; or does not, after all."""
-        self._full_next = fails
+        """Makes the next commit fail as on a full disk, for simulated peers; False cancels it."""
+        self._next_commit_fails = fails
 
     def _read(self, sql: str, key: tuple[Any, ...] = ()) -> list[Any]:
-        with self._turn:
+        with self._lock:
             self._check_usable()
             try:
                 return self._cursor.execute(sql, key).fetchall()
@@ -182,51 +247,51 @@ class SqliteStore:
                 raise self._fault(error) from None
 
     def _write(self, batches: list[tuple[str, list[Any]]]) -> None:
-        """Has the turn, and keeps it unless something goes wrong."""
-        with self._giving_up():
+        """Writes the rows of a transaction. The caller holds the lock; an error releases it."""
+        with self._rolling_back_on_error():
             self._check_usable()
             may_grow = self._has_room()
             self._write_rows(batches, may_grow)
 
-    def _make_last(self) -> None:
-        with self._giving_up():
+    def _finish_commit(self) -> None:
+        with self._rolling_back_on_error():
             self._cursor.execute("COMMIT")
-        self._turn.release()
+        self._lock.release()
 
     @contextmanager
-    def _giving_up(self) -> Iterator[None]:
-        """If this goes wrong, nothing of the transaction is left and it is another's turn."""
+    def _rolling_back_on_error(self) -> Iterator[None]:
+        """After an error, rolls the transaction back and releases the lock."""
         try:
             yield
         except BaseException as error:
-            if self._trouble is None:
+            if self._unusable_reason is None:
                 self._roll_back()
             fault = self._fault(error) if isinstance(error, apsw.Error) else error
-            self._turn.release()
+            self._lock.release()
             raise fault from None
 
     def _write_rows(self, batches: list[tuple[str, list[Any]]], may_grow: bool) -> None:
         cursor = self._cursor
         cursor.execute("BEGIN IMMEDIATE")
-        pages = 0 if may_grow else self._pages()
+        pages = 0 if may_grow else self._page_count()
         for sql, rows in batches:
             cursor.executemany(sql, rows)
-        if not may_grow and self._pages() > pages:
+        if not may_grow and self._page_count() > pages:
             raise StoreFull(
                 f"less than {self._low_water_bytes:,} bytes are free on the disk",
                 place=self._place,
                 remedy="free some space",
             )
-        if self._full_next:
-            self._full_next = False
+        if self._next_commit_fails:
+            self._next_commit_fails = False
             self._overflow()
 
-    def _pages(self) -> int:
+    def _page_count(self) -> int:
         pages: int = self._connection.pragma("page_count")
         return pages
 
     def _overflow(self) -> None:
-        """Asks for more pages than there are, for a table that never comes to be."""
+        """Makes SQLite report a full disk: it limits the pages and then requests another one."""
         free = (self._connection.pragma("freelist_count") + 1) * self._connection.pragma(
             "page_size"
         )
@@ -235,10 +300,13 @@ class SqliteStore:
             self._cursor.execute("CREATE TABLE overflow (filler BLOB)")
             self._cursor.execute("INSERT INTO overflow VALUES (zeroblob(?))", (free,))
         finally:
-            self._connection.pragma("max_page_count", self._max_pages)
+            self._connection.pragma("max_page_count", _NO_LIMIT)
 
     def _has_room(self) -> bool:
-        """Asked before every commit: it costs a hundredth of what the commit costs."""
+        """True if the disk has more free space than the reserve.
+
+        It is called before every commit and takes about a hundredth of the time of a commit.
+        """
         if self._folder is None:
             return True
         try:
@@ -252,17 +320,24 @@ class SqliteStore:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
         except apsw.Error as error:
-            self._trouble = str(from_sqlite(error, ""))
+            self._give_up(str(from_sqlite(error, "")))
 
     def _check_usable(self) -> None:
-        if self._trouble is not None:
-            raise StoreFailed(self._trouble, place=self._place, remedy="open the store again")
+        if self._unusable_reason is not None:
+            raise StoreFailed(
+                self._unusable_reason, place=self._place, remedy="open the store again"
+            )
 
     def _fault(self, error: apsw.Error) -> QnsError:
         fault = from_sqlite(error, self._place)
-        if shakes_trust(error):
-            self._trouble = f"an earlier fault: {fault.problem}"
+        if leaves_disk_unknown(error):
+            self._give_up(f"an earlier error made it unusable: {fault.problem}")
         return fault
+
+    def _give_up(self, reason: str) -> None:
+        """Rejects all further work; the log stays as it is until the store is opened again."""
+        self._unusable_reason = reason
+        keep_log_at_close(self._connection, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,40 +346,55 @@ class _Statements:
     delete: str
     first_rows: str
     next_rows: str
+    row: str
+    scan: str
+    find: dict[str, str]
+    """Column -> the statement that finds rows by it."""
 
 
-def _statements(shape: Shape) -> _Statements:
-    # Names come from TABLES, not from outside; quoted because some of them are words of SQL.
-    table = f'"{shape.table.name}"'
-    columns = ", ".join(f'"{column.name}"' for column in shape.columns)
-    keys = ", ".join(f'"{column.name}"' for column in shape.keys)
-    marks = ", ".join("?" * len(shape.columns))
-    key_marks = ", ".join("?" * len(shape.keys))
+def _statements(layout: TableLayout) -> _Statements:
+    # The names come from TABLES, not from input. They are quoted because some are SQL keywords.
+    table = f'"{layout.table.name}"'
+    columns = ", ".join(f'"{column.name}"' for column in layout.columns)
+    keys = ", ".join(f'"{column.name}"' for column in layout.keys)
+    marks = ", ".join("?" * len(layout.columns))
+    key_marks = ", ".join("?" * len(layout.keys))
     select = f"SELECT {columns} FROM {table}"  # noqa: S608
-    tail = f"ORDER BY {keys} LIMIT {_ROWS_AT_A_TIME}"
+    before = "".join(f'"{column.name}" = ? AND ' for column in layout.keys[:-1])
+    last = f'"{layout.keys[-1].name}"'
+    tail = f"ORDER BY {keys} LIMIT {_ROWS_PER_READ}"
     return _Statements(
         put=f"REPLACE INTO {table} ({columns}) VALUES ({marks})",  # noqa: S608
         delete=f"DELETE FROM {table} WHERE ({keys}) = ({key_marks})",  # noqa: S608
         first_rows=f"{select} {tail}",
         next_rows=f"{select} WHERE ({keys}) > ({key_marks}) {tail}",
+        row=f"{select} WHERE ({keys}) = ({key_marks})",
+        scan=f"{select} WHERE {before}{last} > ? ORDER BY {last} LIMIT ?",
+        find={
+            column: f'{select} WHERE "{column}" = ? ORDER BY {keys}'
+            for column in layout.table.indexed
+        },
     )
 
 
 def _batches(transaction: Transaction) -> Iterator[tuple[str, list[Any]]]:
-    """One statement for all deletions of a table, one for all its new rows; values are checked."""
+    """Yields one statement for the deletions and one for the new rows of each table.
+
+    Raises StoreFailed if a value does not fit its column.
+    """
     for table, changes in transaction.changes():
-        shape = shape_of(table)
+        layout = layout_of(table)
         rows = [row for row in changes.values() if row is not None]
-        gone = []
+        deleted = []
         if len(rows) < len(changes):
-            gone = [key for key, row in changes.items() if row is None]
-        shape.check_rows(rows)
-        for key in gone:
-            shape.check_key(key)
-        if gone:
-            yield _STATEMENTS[table].delete, gone
+            deleted = [key for key, row in changes.items() if row is None]
+        layout.check_rows(rows)
+        for key in deleted:
+            layout.check_key(key)
+        if deleted:
+            yield _STATEMENTS[table].delete, deleted
         if rows:
             yield _STATEMENTS[table].put, rows
 
 
-_STATEMENTS: Final = {table: _statements(shape) for table, shape in SHAPES.items()}
+_STATEMENTS: Final = {table: _statements(layout) for table, layout in LAYOUTS.items()}

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qns.cbr import oracle
-from qns.cbr.covering import CoveringOrder, Delta
+from qns.cbr.covering import CoveringOrder
+from qns.cbr.delta import Delta
 from qns.cbr.event import Event
 from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.subscription import Subscription
@@ -18,7 +19,7 @@ HOSTED = frozenset({"Thing", "Thing/Part"})
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[str, Subscription | None]]:
-    """Subscribes (id, subscription) and unsubscribes (id, None), in any order that makes sense."""
+    """Draws valid sequences of subscribes (id, subscription) and unsubscribes (id, None)."""
     pool = draw(st.lists(subscriptions(), min_size=1, max_size=8))
     steps: list[tuple[str, Subscription | None]] = []
     alive: list[str] = []
@@ -31,6 +32,10 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Subscription | None]]:
             steps.append((f"s{number}", draw(st.sampled_from(pool))))
             alive.append(f"s{number}")
     return steps
+
+
+def after(delta: Delta[Subscription], before: set[Subscription]) -> set[Subscription]:
+    return (before - delta.removed) | delta.added
 
 
 @given(histories())
@@ -55,11 +60,11 @@ def test_merge_set_equals_recomputation_and_deltas_replay_to_it(
         assert order.merge_set == truth
         assert not delta.added & replayed
         assert delta.removed <= replayed
-        replayed = delta.apply(replayed)
+        replayed = after(delta, replayed)
         assert replayed == truth
-        seen_by_producer = view.update(delta).apply(seen_by_producer)
+        seen_by_producer = after(view.update(delta), seen_by_producer)
         assert seen_by_producer == oracle.producer_view(alive.values(), "INPS", HOSTED)
-        exactly = exact.update(delta).apply(exactly)
+        exactly = after(exact.update(delta), exactly)
         assert exactly == exact.subscriptions == ExactMerge(truth).subscriptions
     covered = {id: root for root, asking, below in order.covers() for id in (*asking, *below)}
     assert set(covered) == set(alive)
@@ -67,7 +72,7 @@ def test_merge_set_equals_recomputation_and_deltas_replay_to_it(
 
 
 @given(st.lists(subscriptions(), max_size=8), st.lists(events(), min_size=1, max_size=8))
-def test_merging_accepts_all_and_only_what_some_user_wants(
+def test_merged_set_matches_exactly_the_events_that_some_user_subscribed_to(
     wanted: list[Subscription], happened: list[Event]
 ) -> None:
     merged = oracle.merge_set(wanted)
@@ -82,12 +87,14 @@ def test_merging_accepts_all_and_only_what_some_user_wants(
 
 
 @given(st.lists(subscriptions(), max_size=8))
-def test_exact_merging_never_leaves_more_elements(wanted: list[Subscription]) -> None:
+def test_exact_merging_never_leaves_more_elements_than_the_merge_set_has(
+    wanted: list[Subscription],
+) -> None:
     merged = oracle.merge_set(wanted)
     assert len(ExactMerge(merged).subscriptions) <= len(merged)
 
 
-def test_an_unknown_or_taken_id_is_refused_and_changes_nothing() -> None:
+def test_unknown_or_duplicate_id_is_rejected_and_changes_nothing() -> None:
     order: CoveringOrder[str] = CoveringOrder()
     everything = Subscription(frozenset({"Other"}), None, {}, "Other")
     order.subscribe("s1", everything)
@@ -99,7 +106,7 @@ def test_an_unknown_or_taken_id_is_refused_and_changes_nothing() -> None:
     assert len(order) == 1
 
 
-def test_a_twin_leaves_without_a_trace() -> None:
+def test_merge_set_changes_only_when_the_last_of_two_equal_subscriptions_leaves() -> None:
     order: CoveringOrder[str] = CoveringOrder()
     everything = Subscription(frozenset({"Other"}), None, {}, "Other")
     order.subscribe("s1", everything)

@@ -1,4 +1,4 @@
-"""Events go between processes and are copied."""
+"""Events can be pickled, to pass them between processes, and copied."""
 
 from __future__ import annotations
 

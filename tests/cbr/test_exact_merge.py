@@ -1,4 +1,4 @@
-"""Exact merging: what becomes one element, what does not, and how it is undone."""
+"""Exact merging: which elements are merged, which are not, and how merging is undone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qns.cbr import exact_merge, oracle
-from qns.cbr.covering import Delta
+from qns.cbr.delta import Delta
 from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.subscription import Subscription
 from qns.d2q.language import parse_subscription
@@ -39,26 +39,26 @@ def test_elements_that_differ_in_two_attributes_stay_apart() -> None:
     assert merged(*apart) == wanted(*apart)
 
 
-def test_a_square_of_four_elements_becomes_one() -> None:
+def test_four_elements_that_tile_a_square_become_one() -> None:
     square = [f"A where X = {x} and Y = {y}" for x in (1, 2) for y in (1, 2)]
     assert merged(*square) == wanted("A where X in {1, 2} and Y in {1, 2}")
 
 
-def test_strings_are_listed_together_and_an_exception_is_filled() -> None:
+def test_string_lists_are_joined_and_an_excluded_string_is_filled_in() -> None:
     assert merged('A where S = "a"', 'A where S = "b"') == wanted('A where S in {"a", "b"}')
     assert merged('A where S != "a"', 'A where S = "a"') == wanted("A where S exists")
     apart = ('A where S starts with "a"', 'A where S ends with "b"')
     assert merged(*apart) == wanted(*apart)
 
 
-def test_elements_equal_but_for_their_sources_become_one() -> None:
+def test_elements_that_differ_only_in_sources_become_one() -> None:
     assert merged("A from P, Q where X = 1", "A from R where X = 1") == wanted(
         "A from P, Q, R where X = 1"
     )
 
 
-def test_a_union_that_is_open_to_all_sources_stays_open() -> None:
-    """Two unrestricted halves come to equal a restricted whole: nobody may be shut out."""
+def test_union_that_accepts_all_sources_keeps_accepting_them() -> None:
+    """Two halves without sources merge into the constraint of an element that has sources."""
     assert merged("A where X < 5", "A where X >= 5 and X <= 9", "A from P where X <= 9") == wanted(
         "A where X <= 9"
     )
@@ -72,7 +72,7 @@ def test_a_union_covers_elements_of_other_families() -> None:
     ) == wanted("A where X between 1 and 9")
 
 
-def test_leaving_undoes_a_merger() -> None:
+def test_removing_an_element_undoes_its_merge() -> None:
     left, right = (parse_subscription(f"A where X = {x}", SCHEMA) for x in (1, 2))
     both = parse_subscription("A where X in {1, 2}", SCHEMA)
     exact = ExactMerge([left, right])
@@ -83,7 +83,7 @@ def test_leaving_undoes_a_merger() -> None:
     assert exact.update(Delta(removed=frozenset({right}))) == Delta(removed=frozenset({right}))
 
 
-def test_an_element_is_not_grown_past_what_can_be_written_and_read() -> None:
+def test_merged_element_never_exceeds_what_can_be_written_and_read() -> None:
     many = [f"A where X = {2 * x}" for x in range(exact_merge.MAX_TERMS * 2 + 1)]
     elements = merged(*many)
     assert 3 <= len(elements) <= 4
@@ -99,7 +99,9 @@ def test_an_element_is_not_grown_past_what_can_be_written_and_read() -> None:
 
 
 @given(st.lists(subscriptions(max_constraints=2), max_size=10), st.lists(events(), max_size=8))
-def test_merging_loses_and_invents_nothing(several: list[Subscription], happened: list) -> None:
+def test_merged_set_matches_the_same_events_as_the_original_set(
+    several: list[Subscription], happened: list
+) -> None:
     exact = ExactMerge(oracle.merge_set(several)).subscriptions
     for event in happened:
         assert any(each.matches(event) for each in exact) == any(
@@ -108,7 +110,7 @@ def test_merging_loses_and_invents_nothing(several: list[Subscription], happened
 
 
 @given(st.permutations([f"A where X = {x} and Y = {y}" for x in range(3) for y in range(3)]))
-def test_the_order_of_arrival_does_not_matter(texts: list[str]) -> None:
+def test_result_does_not_depend_on_the_order_of_additions(texts: list[str]) -> None:
     exact = ExactMerge()
     for text in texts:
         exact.update(Delta(added=frozenset({parse_subscription(text, SCHEMA)})))

@@ -1,4 +1,4 @@
-"""The compiled index under churn: buckets that become large, empty and are used again."""
+"""The compiled index under churn: buckets become large, become empty and are used again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def value_set(rng: random.Random, attribute: Attribute) -> ValueSet:
 
 
 def subscription(rng: random.Random) -> Subscription:
-    """Mostly about few attributes of one class, so that its buckets grow large."""
+    """Returns mostly subscriptions to few attributes of one class, so that buckets grow large."""
     path = rng.choices(ALL_TYPES.classes, weights=[1, 12, 1, 1])[0]
     attributes = ALL_TYPES.attributes(path)
     if rng.random() < 0.8:
@@ -75,7 +75,7 @@ def event(rng: random.Random) -> Event:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mass_deletions_and_insertions_leave_the_oracles_answers(seed: int) -> None:
+def test_index_gives_the_oracles_answers_after_mass_deletions_and_insertions(seed: int) -> None:
     rng = random.Random(seed)
     index: CompiledIndex[int] = CompiledIndex()
     truth: dict[int, Subscription] = {}
@@ -106,7 +106,7 @@ def test_mass_deletions_and_insertions_leave_the_oracles_answers(seed: int) -> N
 
 
 def churn(index: CompiledIndex[int], make, rounds: int, alive: int = 50) -> list[int]:
-    """Memory after each of three stretches of insertions and deletions."""
+    """Returns the memory after each of three phases of insertions and deletions."""
     sizes = []
     for number in range(3 * rounds):
         index.insert(number, make(number))
@@ -117,7 +117,7 @@ def churn(index: CompiledIndex[int], make, rounds: int, alive: int = 50) -> list
     return sizes
 
 
-def test_memory_stays_bounded_whatever_comes_and_goes() -> None:
+def test_memory_stays_bounded_under_churn() -> None:
     scope = frozenset(("Other",))
 
     def unique_string(number: int) -> Subscription:
@@ -141,7 +141,7 @@ def test_memory_stays_bounded_whatever_comes_and_goes() -> None:
         assert sizes[2] == sizes[1], make
 
 
-def test_a_failed_insertion_leaves_no_trace() -> None:
+def test_failed_insertion_changes_nothing() -> None:
     wanted = Subscription(frozenset(("Other",)), None, {"Other.Name": Strings.of(["z"])}, "Other")
     index = CompiledIndex({"a": wanted})
     with pytest.raises(AttributeError):
@@ -153,7 +153,7 @@ def test_a_failed_insertion_leaves_no_trace() -> None:
     assert index.match(Event("e", "Other", "o", {"Other.Name": "z"})) == ["a"]
 
 
-def test_threads_that_match_and_change_get_right_answers() -> None:
+def test_concurrent_matches_and_changes_give_correct_answers() -> None:
     rng = random.Random(5)
     fixed = {number: subscription(rng) for number in range(2_000)}
     index: CompiledIndex[int] = CompiledIndex(fixed)

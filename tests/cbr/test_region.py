@@ -1,4 +1,4 @@
-"""Regions with many intervals, against enumeration over a small range of keys."""
+"""Regions with many intervals, compared with enumeration over a small range of keys."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ def small_sets() -> st.SearchStrategy[Intervals]:
 
 
 @given(small_sets(), small_sets(), st.integers(0, 10))
-def test_the_normal_form_is_tight(new: Intervals, previous: Intervals, change: int) -> None:
+def test_normal_form_of_a_region_is_tight(new: Intervals, previous: Intervals, change: int) -> None:
     pairs = {
         (n, p)
         for n in KEYS
@@ -33,8 +33,8 @@ def test_the_normal_form_is_tight(new: Intervals, previous: Intervals, change: i
         assert {(n, p) for n in KEYS for p in KEYS if region.holds(n, p)} == pairs
 
 
-def test_thousands_of_intervals_are_no_burden() -> None:
-    """One pass over both sets: two nested loops would take minutes here."""
+def test_region_with_thousands_of_intervals_is_normalised_in_one_pass() -> None:
+    """Two nested loops over both sets would take minutes here."""
     step = QUALITY.hi // 20_000
     new = Intervals.of((key * step, key * step) for key in range(0, 20_000, 2))
     previous = Intervals.of((key * step, key * step) for key in range(1, 20_000, 2))

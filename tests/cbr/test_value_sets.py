@@ -1,4 +1,4 @@
-"""Value sets against enumeration: membership, containment, intersection, union, witnesses."""
+"""Value sets compared with enumeration: membership, containment, operations, witnesses."""
 
 from itertools import product
 
@@ -66,7 +66,7 @@ def test_string_sets_behave_as_the_sets_of_their_strings(a: Strings, b: Strings)
     if a.contains(b):
         assert words(b) <= words(a)
         assert b.outside(a) is None
-    else:  # complete too: a witness exists and is found
+    else:  # containment is complete as well: a witness exists and is found
         witness = b.outside(a)
         assert witness is not None
         assert b.holds(witness)
@@ -74,7 +74,7 @@ def test_string_sets_behave_as_the_sets_of_their_strings(a: Strings, b: Strings)
     assert (a.contains(b) and b.contains(a)) == (a == b)
 
 
-def test_a_witness_is_found_whatever_characters_the_patterns_use() -> None:
+def test_witness_is_found_for_patterns_with_any_characters() -> None:
     ideographs = "".join(map(chr, range(0x4E00, 0x9FFF)))
     everything = "".join(map(chr, range(0x20, 0xD800)))
     for text in (f"{ideographs}-~*#+%", everything):
@@ -84,7 +84,7 @@ def test_a_witness_is_found_whatever_characters_the_patterns_use() -> None:
         assert STRING.key(found) == found
 
 
-def test_fragments_that_others_imply_are_left_out() -> None:
+def test_fragment_that_another_pattern_implies_is_left_out() -> None:
     described = Strings.described("ab", "yz", ["b", "y", "aa", "aaa", "bc", "by", ""])
     assert described.fragments == {"aaa", "bc", "by"}
     assert described.characters == 2 + 2 + 3 + 2 + 2
@@ -92,7 +92,7 @@ def test_fragments_that_others_imply_are_left_out() -> None:
     assert Strings.described(excluded=["abc", ""]).characters == 3
 
 
-def test_patterns_contain_each_other_as_the_semantics_page_says() -> None:
+def test_containment_of_patterns_is_as_in_the_examples_of_the_semantics() -> None:
     assert Strings.described(prefix="a").contains(Strings.described(prefix="ab"))
     assert not Strings.described(prefix="ab").contains(Strings.described(prefix="a"))
     assert Strings.described(fragments=["b"]).contains(Strings.of(["abc"]))
@@ -106,7 +106,7 @@ GRID = [step * STEP for step in range(5)]
 
 @st.composite
 def grid_regions(draw: st.DrawFn) -> Region:
-    """Regions whose bounds lie on a grid of five values, so that five values tell them apart."""
+    """Draws regions whose bounds lie on a grid of five values, which distinguish them."""
     kind = draw(st.integers(0, 3))
     spans = st.lists(
         st.tuples(st.sampled_from(GRID), st.sampled_from(GRID)), min_size=1, max_size=2
@@ -123,7 +123,7 @@ def pairs(region: Region) -> set[tuple[int, int | None]]:
     }
 
 
-# Between the grid's values there is room: one key on either side of each.
+# The keys on either side of each grid value are samples as well.
 FINE = sorted({key + d for key in GRID for d in (-1, 0, 1) if 0 <= key + d <= QUALITY.hi})
 
 
@@ -142,7 +142,7 @@ def test_regions_behave_as_the_sets_of_their_pairs(a: Region, b: Region) -> None
         assert not a.holds(*witness)
 
 
-def test_a_transition_lies_within_its_threshold_and_never_the_reverse() -> None:
+def test_threshold_contains_its_transition_but_not_the_reverse() -> None:
     threshold = QUALITY.key(0.6)
     below = Region.of(Intervals.of([(0, threshold - 1)]))
     above = Region.of(Intervals.of([(threshold + 1, QUALITY.hi)]))
@@ -159,7 +159,7 @@ def test_changes_by_is_exact_in_decimal_arithmetic(previous: float, new: float) 
     assert not region.holds(QUALITY.key(new), None)
 
 
-def test_two_falls_keep_the_lower_new_and_the_higher_previous() -> None:
+def test_intersection_of_two_falls_has_the_lower_new_and_higher_previous_bound() -> None:
     both = Region.falls_below(600).intersect(Region.falls_below(800))
     assert both.holds(599, 800)
     assert not both.holds(599, 799)
@@ -167,7 +167,7 @@ def test_two_falls_keep_the_lower_new_and_the_higher_previous() -> None:
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=None).map(lambda d: +d))
-def test_decimal_keys_keep_order_and_come_back(number: object) -> None:
+def test_decimal_keys_keep_the_order_and_convert_back(number: object) -> None:
     value = float(f"{number:.14e}")
     if value and not 1e-290 <= abs(value) < 1e290:
         return
@@ -179,7 +179,7 @@ def test_decimal_keys_keep_order_and_come_back(number: object) -> None:
             assert (decimal_value(neighbour) < value) == (neighbour < key)
 
 
-def test_neighbouring_decimals_are_fifteen_digits_apart() -> None:
+def test_neighbouring_decimal_keys_differ_in_the_fifteenth_digit() -> None:
     assert decimal_key(1.00000000000001) == decimal_key(1.0) + 1
     assert decimal_key(1.0) == decimal_key(0.999999999999999) + 1
     assert decimal_key(-0.1) == -decimal_key(0.1)

@@ -1,6 +1,6 @@
-"""Containment is sound and complete: every 'no' has a witness, and no 'yes' has one (semantics §5).
+"""Containment is sound and complete: there is a witness exactly if it does not hold (semantics §5).
 
-The first test asks the witness, the second enumerates every event over the values that matter.
+One test compares it with the witness, another enumerates all events over the boundary values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.strategies import ALL_TYPES, ORGANISATIONS, subscriptions
 def relatives(
     draw: st.DrawFn, family: st.SearchStrategy[Subscription]
 ) -> tuple[Subscription, Subscription]:
-    """Two subscriptions that often differ in little: nearly half are in containment."""
+    """Draws two similar subscriptions. In nearly half of the cases one contains the other."""
     a, b = draw(family), draw(family)
     if draw(st.booleans()):
         shared = draw(st.sets(st.sampled_from(sorted(a.constraints)))) if a.constraints else ()
@@ -43,7 +43,7 @@ def relatives(
 
 
 @given(relatives(subscriptions()))
-def test_either_it_contains_or_a_witness_checks_out(
+def test_witness_exists_exactly_if_there_is_no_containment(
     pair: tuple[Subscription, Subscription],
 ) -> None:
     a, b = pair
@@ -56,7 +56,7 @@ def test_either_it_contains_or_a_witness_checks_out(
 
 
 @given(subscriptions(), subscriptions())
-def test_a_witness_is_an_event_of_the_schema(a: Subscription, b: Subscription) -> None:
+def test_witness_is_a_valid_event_of_the_schema(a: Subscription, b: Subscription) -> None:
     found = witness(a, b)
     if found is not None:
         fields = write_event_json(found.event, ALL_TYPES)
@@ -64,7 +64,7 @@ def test_a_witness_is_an_event_of_the_schema(a: Subscription, b: Subscription) -
 
 
 @given(subscriptions())
-def test_nothing_witnesses_against_itself(a: Subscription) -> None:
+def test_subscription_has_no_witness_against_itself(a: Subscription) -> None:
     assert witness(a, a) is None
 
 
@@ -84,7 +84,7 @@ QUALITIES = [QUALITY.key(x) for x in (0, 0.5, 1)]
 
 @st.composite
 def spans(draw: st.DrawFn, keys: list[int], lowest: int, highest: int) -> Intervals:
-    """One or two closed, half-open or unbounded spans with ends in the pool."""
+    """Draws one or two closed, half-open or unbounded spans with ends in the pool."""
     found = []
     for _ in range(draw(st.integers(1, 2))):
         lo, hi = sorted((draw(st.sampled_from(keys)), draw(st.sampled_from(keys))))
@@ -118,7 +118,7 @@ def tiny_subscriptions(draw: st.DrawFn) -> Subscription:
 
 
 def around(values: ValueSet) -> set[int]:
-    """The ends of a set, and the keys next to them."""
+    """Returns the ends of a set and the keys next to them."""
     assert not isinstance(values, Strings)
     if isinstance(values, Intervals):
         ends = {end for span in values.spans for end in span}
@@ -128,9 +128,9 @@ def around(values: ValueSet) -> set[int]:
 
 
 def every_event(a: Subscription, b: Subscription) -> Iterator[Event]:
-    """All events over the boundary values of both, ±1; absent attributes included.
+    """Yields all events over the boundary values of both, ±1, and with absent attributes.
 
-    Attributes that neither constrains make no difference.
+    Attributes that neither subscription constrains make no difference.
     """
     kinds = {
         attribute.name: attribute for path in TINY.classes for attribute in TINY.attributes(path)
@@ -152,7 +152,7 @@ def every_event(a: Subscription, b: Subscription) -> Iterator[Event]:
 
 
 @given(relatives(tiny_subscriptions()))
-def test_containment_is_what_enumerating_all_events_says(
+def test_containment_agrees_with_the_enumeration_of_all_events(
     pair: tuple[Subscription, Subscription],
 ) -> None:
     a, b = pair
@@ -180,7 +180,9 @@ def test_containment_is_what_enumerating_all_events_says(
         ),
     ],
 )
-def test_the_reason_names_where_they_differ(a: str, b: str, attribute: str, reason: str) -> None:
+def test_reason_names_the_attribute_in_which_the_two_differ(
+    a: str, b: str, attribute: str, reason: str
+) -> None:
     found = witness(parse_subscription(a, WEATHER), parse_subscription(b, WEATHER))
     assert found is not None
     assert found.attribute == attribute
@@ -200,14 +202,14 @@ def test_the_reason_names_where_they_differ(a: str, b: str, attribute: str, reas
         ("Report where Station starts with 'LI'", "Report where Station exists", {"Station": ""}),
     ],
 )
-def test_a_witness_has_plain_values(a: str, b: str, shown: dict[str, object]) -> None:
+def test_witness_has_plain_values(a: str, b: str, shown: dict[str, object]) -> None:
     found = witness(parse_subscription(a, WEATHER), parse_subscription(b, WEATHER))
     assert found is not None
     data = write_event_json(found.event, WEATHER)["data"]
     assert {name.rpartition(".")[2]: value for name, value in data.items()} == shown
 
 
-def test_a_witness_tells_the_previous_value_where_it_matters() -> None:
+def test_witness_has_a_previous_value_if_the_difference_needs_it() -> None:
     a = parse_subscription("Enterprise/Holder where Name.accuracy falls below 0.6", AGENCIES)
     b = parse_subscription("Enterprise/Holder where Name.accuracy < 0.6", AGENCIES)
     steady = witness(a, b)
@@ -220,14 +222,14 @@ def test_a_witness_tells_the_previous_value_where_it_matters() -> None:
     assert witness(b, a) is None
 
 
-def test_a_stranger_is_nobody_that_the_container_knows() -> None:
+def test_witness_source_is_an_organisation_that_the_container_does_not_name() -> None:
     a = parse_subscription("Report from Elsewhere, Elsewhere2", WEATHER)
     found = witness(a, parse_subscription("Report", WEATHER))
     assert found is not None
     assert found.event.source == "Elsewhere3"
 
 
-def test_the_witness_differs_in_one_point_only_where_that_is_possible() -> None:
+def test_witness_differs_from_a_common_event_in_one_point_if_possible() -> None:
     a = parse_subscription("Report where Region = 'Lazio' and Station = 'LIRF'", WEATHER)
     b = parse_subscription("Report where Region = 'Lazio' and Station exists", WEATHER)
     found = witness(a, b)
@@ -236,14 +238,14 @@ def test_the_witness_differs_in_one_point_only_where_that_is_possible() -> None:
     assert found.attribute == "Report.Station"
 
 
-def test_a_witness_is_found_though_a_pattern_uses_every_common_character() -> None:
+def test_witness_is_found_if_a_pattern_uses_every_common_character() -> None:
     text = "".join(map(chr, range(0x4E00, 0x9FFF))) + "-~*#+%"
     container = parse_subscription('Report where Station = "a"', WEATHER)
     contained = parse_subscription(f'Report where Station starts with "{text}"', WEATHER)
     assert_is_an_event_of_the_schema(witness(container, contained), WEATHER)
 
 
-def test_a_witness_of_two_long_patterns_is_not_too_long_for_an_event() -> None:
+def test_witness_of_two_long_patterns_fits_into_an_event() -> None:
     long = "x" * 39_000
     container = parse_subscription(
         f"Report where Station starts with '{long}' and Region = 'a'", WEATHER

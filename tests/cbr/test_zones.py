@@ -1,4 +1,4 @@
-"""Zones against a grid: whole coordinates, every cell and every border looked at one by one."""
+"""Zones compared with a grid of whole coordinates, of which each cell and border is checked."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from qns.cbr.zones import (
 )
 from qns.errors import DuplicateId, NameNotKnown, QnsError, ValueRefused
 
-SPAN = {1: 9, 2: 6, 3: 3}  # how far the grid reaches, by dimension
+SPAN = {1: 9, 2: 6, 3: 3}  # dimension -> size of the grid
 
 
 def rect(*sides: tuple[float, float]) -> Rectangle:
-    """One (lo, hi) per axis."""
+    """Returns the rectangle with one (lo, hi) per axis."""
     return Rectangle(tuple(lo for lo, _ in sides), tuple(hi for _, hi in sides))
 
 
@@ -40,11 +40,15 @@ def zone_of(*rectangles: Rectangle, dimension: int = 2) -> Zone:
     )
 
 
+def common_area(zone: Zone, other: Zone) -> float:
+    return zones._areas(zone, other)[1]
+
+
 LEFT, RIGHT = rect((0, 2), (0, 2)), rect((2, 4), (0, 2))
 
 
-# The oracle. A half step stands for the open edge or cell around it, so that all points of the
-# half-step grid together decide what a union of closed boxes with whole corners holds.
+# The oracle: a half step represents the open edge or cell around it. So the points of the half-step
+# grid decide together what a union of closed boxes with whole corners holds.
 
 
 def half_steps(one: Rectangle) -> set[tuple[float, ...]]:
@@ -67,7 +71,7 @@ def on_grid(dimension: int) -> st.SearchStrategy[Rectangle]:
 
 
 @given(st.data(), st.sampled_from(sorted(SPAN)))
-def test_a_zone_agrees_with_the_grid_after_inserts_and_deletes(
+def test_zone_agrees_with_the_grid_after_inserts_and_deletes(
     data: st.DataObject, dimension: int
 ) -> None:
     boxes = on_grid(dimension)
@@ -94,18 +98,16 @@ def test_a_zone_agrees_with_the_grid_after_inserts_and_deletes(
 
 
 @given(st.data(), st.sampled_from(sorted(SPAN)))
-def test_the_common_part_of_two_zones_agrees_with_the_grid(
-    data: st.DataObject, dimension: int
-) -> None:
+def test_common_area_of_two_zones_agrees_with_the_grid(data: st.DataObject, dimension: int) -> None:
     ours, theirs = (data.draw(st.lists(on_grid(dimension), max_size=8)) for _ in range(2))
     zone, other = (zone_of(*boxes, dimension=dimension) for boxes in (ours, theirs))
     area, common = cell_count(held(ours)), cell_count(held(ours) & held(theirs))
-    assert zone.intersection_area(other) == other.intersection_area(zone) == common
+    assert common_area(zone, other) == common_area(other, zone) == common
     assert associativity(zone, other) == (common / area if area else 0.0)
 
 
 COORDINATES = st.floats(-COORDINATE_BOUND, COORDINATE_BOUND) | st.floats(-1, 1)
-TINY = 1e-300  # below it, products of sides lose digits
+TINY = 1e-300  # smaller products of sides lose digits
 FLOAT_SIDES = st.tuples(COORDINATES, COORDINATES).map(lambda pair: (min(pair), max(pair)))
 FLOAT_BOXES = st.lists(
     st.tuples(FLOAT_SIDES, FLOAT_SIDES).map(lambda sides: rect(*sides)), max_size=8
@@ -113,7 +115,7 @@ FLOAT_BOXES = st.lists(
 
 
 def exact_area(rectangles: list[Rectangle]) -> Fraction:
-    """The sum over the cells between all sides, in fractions."""
+    """Returns the sum over the cells between all sides, in fractions."""
     xs, ys = (
         sorted({end for one in rectangles for end in (one.lo[axis], one.hi[axis])})
         for axis in (0, 1)
@@ -128,24 +130,24 @@ def exact_area(rectangles: list[Rectangle]) -> Fraction:
 
 
 @given(FLOAT_BOXES)
-def test_the_area_of_any_doubles_is_right_but_for_the_last_digits(boxes: list[Rectangle]) -> None:
+def test_area_is_exact_except_for_the_last_digits(boxes: list[Rectangle]) -> None:
     assert math.isclose(zone_of(*boxes).area(), exact_area(boxes), rel_tol=1e-13, abs_tol=1e-300)
 
 
 @given(FLOAT_BOXES, FLOAT_BOXES)
-def test_rounding_never_lifts_associativity_above_one(
+def test_associativity_never_exceeds_one_by_rounding(
     ours: list[Rectangle], theirs: list[Rectangle]
 ) -> None:
     zone, other = zone_of(*ours), zone_of(*theirs)
     assert 0 <= associativity(zone, other) <= 1
-    assert zone.intersection_area(other) == other.intersection_area(zone)
+    assert common_area(zone, other) == common_area(other, zone)
     wider = zone_of(*theirs, *ours)
     assert associativity(zone, wider) in ((1,) if zone.area() >= TINY else (0, 1))
     if zone.area() == 0:
         assert associativity(zone, wider) == 0
 
 
-def test_a_zone_smaller_than_any_double_may_have_nothing_in_common() -> None:
+def test_zone_with_a_subnormal_measure_can_have_associativity_zero() -> None:
     sliver = rect((0.0, 1.0), (0.0, 5e-324))
     assert zone_of(sliver).area() > 0
     assert associativity(zone_of(sliver), zone_of(sliver)) == 1
@@ -153,7 +155,7 @@ def test_a_zone_smaller_than_any_double_may_have_nothing_in_common() -> None:
 
 
 @given(FLOAT_BOXES)
-def test_every_corner_matches_however_small_the_rectangle(boxes: list[Rectangle]) -> None:
+def test_every_corner_matches_in_a_rectangle_of_any_size(boxes: list[Rectangle]) -> None:
     zone = zone_of(*boxes)
     for number, one in enumerate(boxes):
         assert f"r{number}" in zone.match(one.lo)
@@ -162,7 +164,7 @@ def test_every_corner_matches_however_small_the_rectangle(boxes: list[Rectangle]
 
 
 @pytest.mark.parametrize("side", [5e-324, 1e-100, 1e-17, 2.2e-16, 1e-15])
-def test_the_index_does_not_take_a_tiny_rectangle_for_a_point(side: float) -> None:
+def test_index_does_not_treat_a_tiny_rectangle_as_a_point(side: float) -> None:
     tiny = rect((0, side), (0, side))
     zone = Zone()
     zone.insert("r0", tiny)
@@ -171,14 +173,14 @@ def test_the_index_does_not_take_a_tiny_rectangle_for_a_point(side: float) -> No
     assert zone.match((-side, 0)) == []
 
 
-def test_a_point_on_the_border_of_two_rectangles_matches_both() -> None:
+def test_point_on_the_border_of_two_rectangles_matches_both() -> None:
     zone = zone_of(LEFT, RIGHT)
     assert zone.match((2, 1)) == ["r0", "r1"]
     assert zone.match((1, 1)) == ["r0"]
     assert zone.match((4.000001, 1)) == []
 
 
-def test_matching_survives_thousands_of_inserts_and_deletes() -> None:
+def test_matching_is_correct_after_thousands_of_inserts_and_deletes() -> None:
     chance = Random(41)
     model: dict[str, Rectangle] = {}
     zone = Zone()
@@ -196,7 +198,7 @@ def test_matching_survives_thousands_of_inserts_and_deletes() -> None:
             assert zone.match(point) == sorted(n for n, one in model.items() if one.holds(point))
 
 
-def test_two_halves_cover_the_whole_that_neither_contains() -> None:
+def test_two_rectangles_cover_a_third_that_neither_contains() -> None:
     whole = rect((0, 4), (0, 2))
     zone = zone_of(LEFT, RIGHT)
     assert zone.covers(whole)
@@ -208,7 +210,7 @@ def test_two_halves_cover_the_whole_that_neither_contains() -> None:
     assert zone.area() == 8
 
 
-def test_the_narrowest_gap_between_two_rectangles_is_not_covered() -> None:
+def test_narrowest_possible_gap_between_two_rectangles_is_not_covered() -> None:
     just_after = math.nextafter(2.0, 3.0)
     zone = zone_of(LEFT, rect((just_after, 4), (0, 2)))
     assert not zone.covers(rect((0, 4), (0, 2)))
@@ -216,24 +218,24 @@ def test_the_narrowest_gap_between_two_rectangles_is_not_covered() -> None:
     assert zone.covers(rect((just_after, 3), (1, 1)))
 
 
-def test_a_segment_or_a_point_is_covered_by_what_touches_it() -> None:
+def test_segment_or_point_is_covered_by_rectangles_that_touch_it() -> None:
     zone = zone_of(LEFT, rect((2, 4), (2, 4)), rect((5, 9), (1, 1)))
     assert zone.covers(rect((0, 2), (2, 2)))
-    assert zone.covers(rect((0, 4), (2, 2)))  # half of it on either rectangle's edge
+    assert zone.covers(rect((0, 4), (2, 2)))  # one half is on the edge of each rectangle
     assert zone.covers(rect((6, 8), (1, 1)))  # within a segment
     assert not zone.covers(rect((6, 8), (1, 2)))
     assert zone.covers(rect((4, 4), (4, 4)))
     assert not zone.covers(rect((3, 3), (1, 1)))
 
 
-def test_near_misses_in_the_index_cover_nothing() -> None:
-    line = 5e-16  # closer than the index can tell
+def test_rectangles_that_the_index_finds_by_its_margin_cover_nothing() -> None:
+    line = 5e-16  # closer than the index can distinguish
     assert not zone_of(rect((0, 1), (line, line)), rect((1, 2), (line, line))).covers(
         rect((0, 2), (0, 0))
     )
 
 
-def test_a_rectangle_without_area_matches_but_measures_nothing() -> None:
+def test_rectangle_without_area_matches_and_adds_no_area() -> None:
     zone = zone_of(rect((1, 1), (0, 5)), rect((3, 3), (3, 3)))
     assert zone.match((1, 2)) == ["r0"]
     assert zone.match((3, 3)) == ["r1"]
@@ -241,14 +243,14 @@ def test_a_rectangle_without_area_matches_but_measures_nothing() -> None:
     assert associativity(zone, zone) == 0
 
 
-def test_equal_rectangles_count_one_by_one() -> None:
+def test_equal_rectangles_with_different_ids_are_kept_separately() -> None:
     zone = zone_of(LEFT, LEFT)
     zone.delete("r0")
     assert zone.match((1, 1)) == ["r1"]
     assert zone.area() == 4
 
 
-def test_an_empty_zone_covers_nothing_and_takes_inserts() -> None:
+def test_empty_zone_covers_nothing_and_accepts_inserts() -> None:
     zone = zone_of()
     assert (len(zone), zone.area(), zone.match((0, 0))) == (0, 0, [])
     assert not zone.covers(rect((0, 0), (0, 0)))
@@ -257,18 +259,18 @@ def test_an_empty_zone_covers_nothing_and_takes_inserts() -> None:
     assert zone.covers(LEFT)
 
 
-def test_a_small_common_part_of_large_zones_keeps_its_digits() -> None:
+def test_small_common_area_of_large_zones_keeps_its_digits() -> None:
     large, sliver = rect((-1e9, 0), (-1e9, 1)), rect((-1e-9, 1e9), (0, 1e9))
-    assert zone_of(large).intersection_area(zone_of(sliver)) == pytest.approx(1e-9, rel=1e-15)
+    assert common_area(zone_of(large), zone_of(sliver)) == pytest.approx(1e-9, rel=1e-15)
 
 
-def test_associativity_depends_on_whose_zone_it_is() -> None:
+def test_associativity_is_not_symmetric() -> None:
     small, large = zone_of(LEFT), zone_of(LEFT, RIGHT)
     assert associativity(small, large) == 1
     assert associativity(large, small) == 0.5
 
 
-def test_a_system_is_as_associative_as_its_brokers_are_on_average() -> None:
+def test_associativity_of_a_system_is_the_mean_of_its_brokers() -> None:
     brokers = {"A": zone_of(LEFT), "B": zone_of(LEFT, RIGHT), "C": zone_of(RIGHT), "D": zone_of()}
     links = {"A": ["B"], "B": ["A", "C"], "C": ["B"]}
     assert broker_associativity(brokers["B"], [brokers["A"], brokers["C"]]) == 1
@@ -277,7 +279,7 @@ def test_a_system_is_as_associative_as_its_brokers_are_on_average() -> None:
 
 
 @pytest.mark.parametrize("links", [{"A": ["Z"]}, {"Z": ["A"]}])
-def test_a_link_to_a_broker_without_a_zone_is_refused(links: dict[str, list[str]]) -> None:
+def test_link_to_a_broker_without_a_zone_is_rejected(links: dict[str, list[str]]) -> None:
     with pytest.raises(NameNotKnown, match="unknown broker 'Z'"):
         system_associativity({"A": zone_of(LEFT)}, links)
 
@@ -297,13 +299,15 @@ def test_a_link_to_a_broker_without_a_zone_is_refused(links: dict[str, list[str]
         (0, 1, r"lo: no coordinates"),
     ],
 )
-def test_a_bad_rectangle_is_refused_with_a_remedy(lo: object, hi: object, complaint: str) -> None:
+def test_invalid_rectangle_is_rejected_with_a_remedy(
+    lo: object, hi: object, complaint: str
+) -> None:
     with pytest.raises(ValueRefused, match=complaint) as refused:
         Rectangle(lo, hi)  # type: ignore[arg-type]
     assert refused.value.remedy
 
 
-def test_a_refused_change_leaves_the_zone_as_it_was() -> None:
+def test_rejected_change_leaves_the_zone_unchanged() -> None:
     zone = zone_of(LEFT, RIGHT)
     with pytest.raises(DuplicateId, match="'r0' is in the zone already"):
         zone.insert("r0", rect((7, 8), (7, 8)))
@@ -316,7 +320,7 @@ def test_a_refused_change_leaves_the_zone_as_it_was() -> None:
     assert zone.match((7.5, 7.5)) == []
 
 
-def test_questions_of_another_dimension_are_refused() -> None:
+def test_point_or_rectangle_of_another_dimension_is_rejected() -> None:
     zone = zone_of(LEFT)
     with pytest.raises(ValueRefused, match="point: 1 dimensions"):
         zone.match((1,))
@@ -329,29 +333,29 @@ def test_questions_of_another_dimension_are_refused() -> None:
 
 
 @pytest.mark.parametrize("dimension", [0, -1, MAX_DIMENSION + 1])
-def test_a_zone_of_no_or_too_many_dimensions_is_refused(dimension: int) -> None:
+def test_zone_of_zero_or_too_many_dimensions_is_rejected(dimension: int) -> None:
     with pytest.raises(ValueRefused, match="dimensions"):
         Zone(dimension)
 
 
-def test_the_largest_possible_zone_has_a_finite_measure() -> None:
+def test_largest_possible_zone_has_a_finite_measure() -> None:
     everything = rect(*[(-COORDINATE_BOUND, COORDINATE_BOUND)] * MAX_DIMENSION)
     zone = zone_of(everything, everything, dimension=MAX_DIMENSION)
     assert zone.area() == 2.0 ** (54 * MAX_DIMENSION)
 
 
-def test_a_bulk_load_refuses_an_id_that_comes_twice() -> None:
+def test_bulk_load_rejects_a_duplicate_id() -> None:
     with pytest.raises(DuplicateId, match="'twice'"):
         Zone.from_rectangles([("twice", LEFT), ("twice", RIGHT)])
 
 
-def test_without_rtree_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_rtree_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rtree.index", None)
     with pytest.raises(QnsError, match=r'pip install "qns\[lab\]"'):
         runpy.run_path(str(zones.__file__))
 
 
-def test_without_numba_every_bit_of_the_answer_is_the_same(
+def test_answers_without_numba_are_the_same_bit_by_bit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shapes = [
@@ -372,9 +376,11 @@ def test_without_numba_every_bit_of_the_answer_is_the_same(
         near = names["overlapping"](arrays[0], arrays[1][:20]).tolist()
         assert len({*near}) == 2
         assert 0 < share < 1
-        return ours.area(), ours.intersection_area(theirs), share, near
+        return ours.area(), common_area(ours, theirs), share, near
 
-    compiled = measures(vars(zones))  # before numba is hidden: it compiles at the first call
+    compiled = measures(
+        vars(zones)
+    )  # runs before numba is hidden, because it compiles at the first call
     monkeypatch.setattr("qns.cbr.compilation.njit", None)
     plain = runpy.run_path(str(zones.__file__))
     assert plain["_sweep"].__class__ is not zones._sweep.__class__

@@ -1,4 +1,4 @@
-"""Running commands inside the test's own process."""
+"""Fixtures that run commands in the process of the test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Cli = Callable[..., Outcome]
 
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """`cli("check", "agencies", path, stdin=b"…")`, in the folder of the project."""
+    """Runs a command in the folder of the project: `cli("check", "agencies", path, stdin=b"…")`."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -49,7 +49,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """`file("subscriptions.tsv", content)`: a file to work on."""
+    """Writes a file: `file("subscriptions.tsv", content)`."""
 
     def write(name: str, content: str | bytes) -> Path:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Lines are read in bounded pieces: the same lines, however they arrive."""
+"""Tests of `Input`: lines are read in bounded pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qns.errors import QnsError
 
 
 class Trickle(io.BytesIO):
-    """A pipe: gives what has arrived, in pieces of the given sizes."""
+    """A pipe that returns its data in pieces of the given sizes."""
 
     def __init__(self, data: bytes, sizes: list[int]) -> None:
         super().__init__(data)
@@ -47,7 +47,7 @@ def lines_of(
     st.integers(0, 6),
     st.booleans(),
 )
-def test_lines_do_not_depend_on_how_they_arrive(
+def test_lines_are_the_same_for_every_size_of_reads(
     lines: list[bytes], ended: bool, sizes: list[int], limit: int, head: bool
 ) -> None:
     data = b"\n".join(lines) + (b"\n" if ended else b"")
@@ -59,17 +59,17 @@ def test_lines_do_not_depend_on_how_they_arrive(
 
 
 @pytest.mark.parametrize("sizes", [[], [1] * 9, [100]])
-def test_a_byte_order_mark_is_no_part_of_the_first_line(sizes: list[int]) -> None:
+def test_byte_order_mark_is_removed_from_first_line(sizes: list[int]) -> None:
     assert lines_of(b"\xef\xbb\xbfa\nb\n", sizes, 9, False) == [(1, b"a"), (2, b"b")]
 
 
-def test_only_a_line_feed_ends_a_line() -> None:
+def test_only_line_feed_ends_a_line() -> None:
     text = "a\u2028b\x0bc\x85d\re\r\n".encode()
     assert lines_of(text, [], 99, False) == [(1, text[:-1])]
     assert decoded(text[:-1]) == "a\u2028b\x0bc\x85d\re"
 
 
-def test_what_is_read_is_read_again_after_a_look_at_the_head(tmp_path: Path) -> None:
+def test_head_does_not_consume_input(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * 200_000)
     with Input(str(path)) as source:
@@ -81,12 +81,12 @@ def test_what_is_read_is_read_again_after_a_look_at_the_head(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["nowhere/at/all", "", "nul\0in it"])
-def test_a_file_that_cannot_be_read_is_named(name: str) -> None:
+def test_unreadable_file_is_named_in_error(name: str) -> None:
     with pytest.raises(Unreadable, match="cannot be read"):
         Input(name)
 
 
-def test_a_byte_that_is_not_utf8_is_pointed_at() -> None:
+def test_invalid_utf8_byte_is_reported_with_column() -> None:
     with pytest.raises(QnsError, match="byte 0xE8 is not UTF-8") as caught:
         decoded("perché ".encode() + b"\xe8")
     assert caught.value.column == 8

@@ -1,4 +1,4 @@
-"""The process around the commands: statuses, streams, terminals, signals."""
+"""Tests of the `qns` process: exit statuses, streams, terminals and signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FOR
 def on_a_terminal(
     command: list[str], *, only_errors: bool = False, **environment: str
 ) -> tuple[int, bytes]:
-    """Runs a command whose output, or only its errors, goes to a terminal of its own."""
+    """Runs a command with its output, or only its errors, on a pseudo-terminal."""
     leader, follower = pty.openpty()
     with subprocess.Popen(
         command,
@@ -40,7 +40,7 @@ def on_a_terminal(
         while True:
             try:
                 piece = os.read(leader, 65_536)
-            except OSError:  # the other end has gone
+            except OSError:  # the other end is closed
                 break
             if not piece:
                 break
@@ -63,7 +63,7 @@ def run(
     )
 
 
-def test_version_and_help(cli: Cli) -> None:
+def test_version_and_help_are_printed(cli: Cli) -> None:
     assert cli("--version") == (0, f"qns {__version__}\n", "")
     assert cli("--help").out.startswith("usage: qns")
 
@@ -79,14 +79,34 @@ def test_version_and_help(cli: Cli) -> None:
         ["contains", "--schema", "agencies", "x"],
     ],
 )
-def test_wrong_usage_is_status_2(arguments: list[str], cli: Cli) -> None:
+def test_wrong_usage_exits_with_status_2(arguments: list[str], cli: Cli) -> None:
     outcome = cli(*arguments)
     assert outcome.status == 2
     assert outcome.err.startswith("usage: ")
     assert not outcome.out
 
 
-def test_the_script_and_the_module_are_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["mtach"], "qns: error: unknown command 'mtach' (did you mean match or watch?)"),
+        (["subscrib", "Enterprise"], "unknown command 'subscrib' (did you mean subscribe or "),
+        (["peer", "chek", "x.toml"], "qns peer: error: unknown command 'chek' (did you mean check"),
+        (["pipeline", "macth"], "unknown command 'macth' (did you mean match?)"),
+        (["zzzzzz"], "qns: error: unknown command 'zzzzzz' (see qns --help)"),
+        (["peer", "zzzzzz"], "qns peer: error: unknown command 'zzzzzz' (see qns peer --help)"),
+    ],
+)
+def test_mistyped_command_is_answered_with_near_misses(
+    words: list[str], problem: str, cli: Cli
+) -> None:
+    outcome = cli(*words)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("usage: ")
+    assert problem in outcome.err
+
+
+def test_script_and_module_print_the_same(tmp_path: Path) -> None:
     done = run(CONTAINS)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"yes: every event that matches B matches A\n"
@@ -94,7 +114,7 @@ def test_the_script_and_the_module_are_the_same(tmp_path: Path) -> None:
     assert run([str(script), *CONTAINS[3:]]).stdout == done.stdout
 
 
-def test_colour_is_for_terminals_that_want_it() -> None:
+def test_output_is_coloured_only_on_terminals_that_support_it() -> None:
     assert b"\x1b[" in on_a_terminal(CONTAINS)[1]
     assert b"\x1b" not in on_a_terminal(CONTAINS, NO_COLOR="1")[1]
     assert b"\x1b" not in on_a_terminal(CONTAINS, TERM="dumb")[1]
@@ -102,13 +122,13 @@ def test_colour_is_for_terminals_that_want_it() -> None:
     assert b"\x1b" not in on_a_terminal([*CONTAINS, "--json"])[1]
 
 
-def test_the_demo_is_in_colour_on_a_terminal() -> None:
+def test_demo_is_coloured_on_a_terminal() -> None:
     status, shown = on_a_terminal([*QNS, "demo"], COLUMNS="80")
     assert status == 0
     assert b"\x1b[" in shown
 
 
-def test_progress_is_shown_on_a_terminal_and_leaves_the_output_alone(tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal_and_not_in_the_output(tmp_path: Path) -> None:
     event = '{"id": 1, "class": "Report/Wind", "source": "Met03", "data": {"Speed": 3}}\n'
     events = tmp_path / "events.jsonl"
     events.write_text(event * 2_000, encoding="utf-8")
@@ -123,13 +143,18 @@ def test_progress_is_shown_on_a_terminal_and_leaves_the_output_alone(tmp_path: P
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
-def test_output_is_utf8_whatever_the_locale(locale: str) -> None:
-    done = run([*QNS, "demo"], LC_ALL=locale, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+def test_output_is_utf8_in_every_locale(locale: str, tmp_path: Path) -> None:
+    """The tests of the demo, which starts three peers, run it in the locale C."""
+    text = 'Enterprise where EntName = "Società ⊃"'
+    path = tmp_path / "subscriptions.tsv"
+    path.write_text(f"S1\t{text}\n", encoding="utf-8")
+    words = ["merge", "--schema", "agencies", str(path)]
+    done = run([*QNS, *words], LC_ALL=locale, PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert done.returncode == 0
-    assert "S1 ⊃ S2 ⊃ S3 ⊃ S4" in done.stdout.decode("utf-8")
+    assert text in done.stdout.decode("utf-8")
 
 
-def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+def test_broken_pipe_exits_with_status_141_without_message(tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
     events.write_text('{"id": 1, "class": "Report", "source": "x"}\n' * 100_000, encoding="utf-8")
     match = "match --schema weather --subscriptions examples/weather/subscriptions.tsv --events"
@@ -140,14 +165,14 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
         assert done.stdout.endswith(b"\n141\n")
 
 
-def test_a_full_disk_is_told() -> None:
+def test_full_disk_is_reported() -> None:
     script = f'"{sys.executable}" -m qns.cli demo > /dev/full'
     done = run(["bash", "-c", script])
     assert done.returncode == 2
     assert done.stderr == b"qns: error: cannot write: No space left on device\n"
 
 
-def test_closed_streams_are_no_stack_trace() -> None:
+def test_closed_streams_cause_no_stack_trace() -> None:
     done = run(["bash", "-c", f'"{sys.executable}" -m qns.cli demo >&-'])
     assert (done.returncode, done.stderr) == (0, b"")
     done = run(["bash", "-c", f'"{sys.executable}" -m qns.cli schema nothing >&- 2>&-'])
@@ -157,7 +182,7 @@ def test_closed_streams_are_no_stack_trace() -> None:
     assert done.stderr == b"qns: error: standard input: cannot be read: it is closed\n"
 
 
-def test_an_interruption_is_quiet() -> None:
+def test_interruption_exits_with_status_130_without_message() -> None:
     words = ["match", "--schema", "weather", "--events", "-"]
     words += ["--subscriptions", "examples/weather/subscriptions.tsv"]
     with subprocess.Popen(
@@ -172,7 +197,7 @@ def test_an_interruption_is_quiet() -> None:
         assert process.stdout is not None
         process.stdin.write(b'{"id": 1, "class": "Report", "source": "x"}\n')
         process.stdin.flush()
-        # Answered before the end of the input: events are matched as they arrive.
+        # The answer comes before the end of the input, because events are matched as they arrive.
         assert process.stdout.readline() == b'{"event":1,"matches":[]}\n'
         process.send_signal(signal.SIGINT)
         deadline = time.monotonic() + 60
@@ -183,11 +208,11 @@ def test_an_interruption_is_quiet() -> None:
         assert process.stderr.read() == b""
 
 
-def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_endless_line_is_read_in_bounded_memory(tmp_path: Path) -> None:
     endless = tmp_path / "endless.jsonl"
     with endless.open("wb") as file:
         file.write(b'{"id": 1, "class": "Report", "source": "x"}\n{"id": "')
-        file.truncate(1_000_000_000)  # a hole: zeros that take no room on the disk
+        file.truncate(1_000_000_000)  # a sparse file: the zeros take no disk space
         file.seek(0, os.SEEK_END)
         file.write(b'"}\n{"id": 2, "class": "Report", "source": "x"}\n')
 
@@ -207,7 +232,7 @@ def test_an_endless_line_does_not_fill_the_memory(tmp_path: Path) -> None:
     )
 
 
-def test_main_without_arguments_reads_those_of_the_process(
+def test_main_without_arguments_uses_sys_argv(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["qns", "schemas"])

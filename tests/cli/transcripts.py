@@ -1,6 +1,7 @@
-"""Transcripts: console blocks of a Markdown page, commands after `$` and what they print.
+"""Transcripts: the console blocks of a Markdown page, with commands after `$` and their output.
 
-`python -m tests.cli.transcripts` writes what the commands print now into the pages.
+`python -m tests.cli.transcripts` writes the present output of the commands into the pages. With an
+argument, such as `"qns peer"`, only the blocks whose commands begin with it are written.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
@@ -42,7 +43,7 @@ def _steps_of(block: str) -> Iterator[Step]:
 
 
 def output_of(command: str) -> str:
-    """What a command prints, results and errors together; the caller stands in ROOT."""
+    """Returns the output and errors of a command. The working directory must be ROOT."""
     words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
     if words[0] == "qns" and not any(set(word) <= set("();<>|&") for word in words if word):
         return _in_process(shlex.split(command)[1:])
@@ -72,17 +73,21 @@ def _in_process(arguments: list[str]) -> str:
     return stream.read()
 
 
-def rewrite(page: str) -> None:
-    path = ROOT / page
+def rewritten(page: str, run: Callable[[str], str] = output_of, only: str = "") -> str:
+    """Returns the text of the page with the present output of the commands that begin so."""
 
     def with_output(block: re.Match[str]) -> str:
-        told = "".join(f"$ {s.command}\n{output_of(s.command)}" for s in _steps_of(block[1]))
-        return f"```console\n{told}```"
+        shown = list(_steps_of(block[1]))
+        if not all(step.command.startswith(only) for step in shown):
+            return block[0]
+        output = "".join(f"$ {step.command}\n{run(step.command)}" for step in shown)
+        return f"```console\n{output}```"
 
-    path.write_text(_BLOCK.sub(with_output, path.read_text(encoding="utf-8")), encoding="utf-8")
+    return _BLOCK.sub(with_output, (ROOT / page).read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
     os.chdir(ROOT)
     for name in PAGES:
-        rewrite(name)
+        text = rewritten(name, only=" ".join(sys.argv[1:]))
+        (ROOT / name).write_text(text, encoding="utf-8")

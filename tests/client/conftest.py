@@ -1,4 +1,4 @@
-"""A running peer for the tests of the clients."""
+"""Fixtures with running peers for the tests of the clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.client.peers import LossyWire, PeerProcess
 
 @pytest.fixture(scope="session")
 def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a peer that all tests share; each is another owner."""
+    """The address of a peer that all tests share. Each test has its own owner."""
     process = PeerProcess(tmp_path_factory.mktemp("peer"))
     try:
         yield process.start()
@@ -24,7 +24,7 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def own_peer(tmp_path: Path) -> Iterator[PeerProcess]:
-    """A peer of one's own, to be killed."""
+    """A peer of one test, which may be killed."""
     process = PeerProcess(tmp_path)
     try:
         process.start()

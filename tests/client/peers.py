@@ -1,4 +1,4 @@
-"""Real peers to talk to: processes that can be killed, and a wire that loses answers."""
+"""Real peers as processes that can be killed, and a relay that loses answers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class PeerProcess:
     Its federation has no other members, so that nobody else is looked for.
     """
 
-    def __init__(self, folder: Path, organisation: str = "INPS") -> None:
+    def __init__(self, folder: Path, organisation: str = "INPS", settings: str = "") -> None:
         self.folder = folder
         self.organisation = organisation
+        self.settings = settings
         self.url = "http://127.0.0.1:0/"
         federation = FEDERATIONS["agencies"]
         for other in list(federation.organisations):
@@ -37,7 +38,7 @@ class PeerProcess:
         configuration = self.folder / "peer.toml"
         configuration.write_text(
             f'organisation = "{self.organisation}"\n'
-            f'federation = "federation.xml"\nlisten = "{listen}"\n',
+            f'federation = "federation.xml"\nlisten = "{listen}"\n{self.settings}',
             encoding="utf-8",
         )
         with (self.folder / "peer.log").open("a", encoding="utf-8") as log:
@@ -73,7 +74,7 @@ class PeerProcess:
 
 
 class LossyWire:
-    """A relay before a peer that can swallow its answers, once the peer has the request."""
+    """A relay in front of a peer that can drop answers after the peer has got the request."""
 
     def __init__(self, url: str) -> None:
         self.answers_to_lose = 0
@@ -133,7 +134,7 @@ def _is_connected(end: socket.socket) -> bool:
 
 
 def holder(id: object, accuracy: float = 0.3, **more: object) -> dict[str, object]:
-    """An event on a holder's name."""
+    """Returns an event about a holder's name."""
     return {
         "id": str(id),
         "class": "Enterprise/Holder",

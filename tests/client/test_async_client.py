@@ -1,4 +1,4 @@
-"""AsyncClient: every method, against a real peer."""
+"""Tests of every method of `AsyncClient` with a real peer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from qns.client import AsyncClient, CursorAhead, PeerUnreachable
 from qns.errors import NotAllowed, ValueRefused
+from qns.iil.cursor import Cursor
 from tests.client.peers import LossyWire, PeerProcess, holder
 from tests.client.test_client import HOLDERS, marked
 
@@ -25,7 +26,7 @@ def play(peer: str, owner: str, story: Story, **options: Any) -> None:
     asyncio.run(run())
 
 
-def test_a_life_of_a_subscription(peer: str, owner: str, mark: str) -> None:
+def test_every_request_about_a_subscription_works(peer: str, owner: str, mark: str) -> None:
     async def story(client: AsyncClient) -> None:
         made = await client.subscribe(HOLDERS.format(mark), id=f"s-{mark}", lifetime_s=3_600)
         (listed,) = await client.subscriptions()
@@ -47,7 +48,7 @@ def test_a_life_of_a_subscription(peer: str, owner: str, mark: str) -> None:
     play(peer, owner, story, schema="agencies")
 
 
-def test_what_the_peer_refuses_is_raised(peer: str, owner: str) -> None:
+def test_fault_of_the_peer_is_raised(peer: str, owner: str) -> None:
     async def story(client: AsyncClient) -> None:
         with pytest.raises(ValueRefused, match=r"no property 'Nmae' \(did you mean Name"):
             await client.subscribe("Enterprise/Holder where Nmae = 'x'")
@@ -57,7 +58,7 @@ def test_what_the_peer_refuses_is_raised(peer: str, owner: str) -> None:
     play(peer, owner, story)
 
 
-def test_a_pull_waits_for_the_first_delivery(peer: str, owner: str, mark: str) -> None:
+def test_pull_waits_for_the_first_delivery(peer: str, owner: str, mark: str) -> None:
     async def story(client: AsyncClient) -> None:
         id = (await client.subscribe(HOLDERS.format(mark))).id
         waiting = asyncio.create_task(client.pull(id, wait_s=60))
@@ -67,7 +68,7 @@ def test_a_pull_waits_for_the_first_delivery(peer: str, owner: str, mark: str) -
     play(peer, owner, story)
 
 
-def test_deliveries_follow_in_order_and_are_acknowledged(peer: str, owner: str, mark: str) -> None:
+def test_deliveries_are_in_order_and_acknowledged(peer: str, owner: str, mark: str) -> None:
     async def story(client: AsyncClient) -> None:
         id = (await client.subscribe(HOLDERS.format(mark))).id
         for number in range(5):
@@ -78,7 +79,7 @@ def test_deliveries_follow_in_order_and_are_acknowledged(peer: str, owner: str, 
                 seen.append(delivered.id)
                 if len(seen) == 3:
                     break
-            assert stream.cursor == 3
+            assert Cursor.of(stream.cursor).number == 3
         assert seen == [f"{number}-{mark}" for number in range(3)]
         assert [each.number for each in await client.pull(id)] == [4, 5]
         with pytest.raises(CursorAhead):
@@ -87,7 +88,7 @@ def test_deliveries_follow_in_order_and_are_acknowledged(peer: str, owner: str, 
     play(peer, owner, story)
 
 
-def test_what_an_exception_interrupts_comes_again(peer: str, owner: str, mark: str) -> None:
+def test_delivery_comes_again_after_an_exception(peer: str, owner: str, mark: str) -> None:
     async def story(client: AsyncClient) -> None:
         id = (await client.subscribe(HOLDERS.format(mark))).id
         for number in range(3):
@@ -106,7 +107,7 @@ def test_what_an_exception_interrupts_comes_again(peer: str, owner: str, mark: s
     play(peer, owner, story)
 
 
-def test_lost_answers_are_asked_for_again_where_that_is_safe(wire: LossyWire, owner: str) -> None:
+def test_idempotent_requests_are_repeated_after_a_lost_answer(wire: LossyWire, owner: str) -> None:
     async def story(client: AsyncClient) -> None:
         wire.answers_to_lose = 1
         assert (await client.publish(holder(f"lost-{wire.url}"))).again is True
@@ -123,7 +124,7 @@ def test_lost_answers_are_asked_for_again_where_that_is_safe(wire: LossyWire, ow
     play(wire.url, owner, story)
 
 
-def test_a_peer_that_comes_back_is_waited_for(own_peer: PeerProcess) -> None:
+def test_request_waits_for_a_peer_that_restarts(own_peer: PeerProcess) -> None:
     async def story(client: AsyncClient) -> None:
         id = (await client.subscribe("Enterprise/Holder")).id
         await client.publish(holder("before"))
@@ -136,7 +137,7 @@ def test_a_peer_that_comes_back_is_waited_for(own_peer: PeerProcess) -> None:
     play(own_peer.url, "maria", story)
 
 
-def test_no_peer_is_told_with_a_remedy() -> None:
+def test_unreachable_peer_is_reported_with_a_remedy() -> None:
     async def story(client: AsyncClient) -> None:
         with pytest.raises(PeerUnreachable, match=r"\(start it with qns peer run"):
             await client.subscriptions()

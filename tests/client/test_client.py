@@ -1,4 +1,4 @@
-"""Client: every method, against a real peer."""
+"""Tests of every method of `Client` with a real peer."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from qns.client import Client, CursorAhead, PeerUnreachable
 from qns.d2q.event_json import EventReader
 from qns.d2q.schema_files import load_schema
 from qns.errors import NotAllowed, QnsError, SchemaError, ValueRefused
+from qns.iil.cursor import Cursor
 from qns.iil.requests import Published
 from tests.client.peers import LossyWire, PeerProcess, holder
 
@@ -26,14 +27,18 @@ def marked(id: object, mark: str, **more: Any) -> dict[str, Any]:
     return holder(f"{id}-{mark}", data={"Name": "M. Mecalla", "FiscalCode": mark}, **more)
 
 
-def test_a_life_of_a_subscription(client: Client, mark: str) -> None:
+def test_every_request_about_a_subscription_works(client: Client, mark: str) -> None:
     made = client.subscribe(HOLDERS.format(mark), id=f"s-{mark}", lifetime_s=3_600)
     assert made.id == f"s-{mark}"
     assert made.pending == ()
     assert made.expires_at < time.time() + 3_700
     (listed,) = client.subscriptions()
     assert (listed.id, listed.text, listed.paused) == (made.id, HOLDERS.format(mark), False)
-    assert client.renew(made.id).expires_at == inf
+    assert made.ends is not None
+    assert made.ends.timestamp() == pytest.approx(made.expires_at, abs=0.001)
+    assert listed.ends == made.ends
+    renewed = client.renew(made.id)
+    assert (renewed.expires_at, renewed.ends) == (inf, None)
 
     assert client.publish(marked("e1", mark)).again is False
     assert client.publish(marked("e1", mark)).again is True
@@ -54,9 +59,7 @@ def test_a_life_of_a_subscription(client: Client, mark: str) -> None:
     assert client.subscriptions() == ()
 
 
-def test_an_event_is_delivered_as_fields_as_an_object_and_as_bytes(
-    peer: str, owner: str, mark: str
-) -> None:
+def test_event_is_delivered_as_fields_object_and_bytes(peer: str, owner: str, mark: str) -> None:
     with Client(peer, owner, schema="agencies") as client:
         id = client.subscribe(HOLDERS.format(mark)).id
         event = marked("e1", mark, previous={"name.ACCURACY": "high"}, available=60)
@@ -67,6 +70,11 @@ def test_an_event_is_delivered_as_fields_as_an_object_and_as_bytes(
         assert found.fields["previous"] == {"Enterprise/Holder.Name.accuracy": 0.9}
         assert found.fields["data"]["Enterprise/Holder.Name"] == "M. Mecalla"
         assert found.fields["available"] == 60
+        assert found.data_class == "Enterprise/Holder"
+        assert dict(found.data) == found.fields["data"]
+        assert found.data["Name"] == "M. Mecalla"
+        assert found.quality["Name.accuracy"] == 0.3
+        assert found.previous["Name.accuracy"] == 0.9
         assert found.xml.startswith(b"<?xml")
         typed = found.fields
         again = EventReader(load_schema("agencies")).from_fields({**typed, "id": f"e2-{mark}"})
@@ -77,6 +85,8 @@ def test_an_event_is_delivered_as_fields_as_an_object_and_as_bytes(
         assert second.fields == {**typed, "id": f"e2-{mark}"}
         with pytest.raises(SchemaError, match="without its schema"):
             _ = first.event
+        with pytest.raises(SchemaError, match="without its schema"):
+            _ = first.data
         with pytest.raises(SchemaError, match="without its schema"):
             plain.publish(again)
 
@@ -95,14 +105,14 @@ def test_an_event_is_delivered_as_fields_as_an_object_and_as_bytes(
         ({**holder(1), "available": float("nan")}, "'available' is nan"),
     ],
 )
-def test_a_wrong_event_is_refused_with_words(
+def test_wrong_event_is_rejected_with_the_reason(
     event: dict[str, Any], problem: str, client: Client
 ) -> None:
     with pytest.raises(QnsError, match=problem):
         client.publish(event)
 
 
-def test_what_the_peer_refuses_is_raised(client: Client, mark: str) -> None:
+def test_fault_of_the_peer_is_raised(client: Client, mark: str) -> None:
     with pytest.raises(ValueRefused, match=r"no property 'Nmae' \(did you mean Name"):
         client.subscribe("Enterprise/Holder where Nmae = 'x'")
     with pytest.raises(ValueRefused, match="unknown subscription 'nothing'"):
@@ -115,7 +125,7 @@ def test_what_the_peer_refuses_is_raised(client: Client, mark: str) -> None:
         client.pause(id)
 
 
-def test_others_do_not_see_a_subscription(peer: str, client: Client) -> None:
+def test_subscription_is_invisible_to_other_owners(peer: str, client: Client) -> None:
     id = client.subscribe("Enterprise").id
     with Client(peer, "somebody-else") as other:
         assert other.subscriptions() == ()
@@ -123,7 +133,7 @@ def test_others_do_not_see_a_subscription(peer: str, client: Client) -> None:
             other.unsubscribe(id)
 
 
-def test_a_pull_waits_for_the_first_delivery(client: Client, mark: str) -> None:
+def test_pull_waits_for_the_first_delivery(client: Client, mark: str) -> None:
     id = client.subscribe(HOLDERS.format(mark)).id
     found: list[str] = []
 
@@ -137,7 +147,7 @@ def test_a_pull_waits_for_the_first_delivery(client: Client, mark: str) -> None:
     assert found == [f"e1-{mark}"]
 
 
-def test_closing_a_client_ends_what_waits(peer: str, owner: str) -> None:
+def test_close_ends_a_waiting_pull(peer: str, owner: str) -> None:
     client = Client(peer, owner)
     id = client.subscribe("Enterprise").id
     problems: list[QnsError] = []
@@ -161,18 +171,18 @@ def test_closing_a_client_ends_what_waits(peer: str, owner: str) -> None:
         client.subscriptions()
 
 
-def test_deliveries_follow_in_order_and_are_acknowledged(client: Client, mark: str) -> None:
+def test_deliveries_are_in_order_and_acknowledged(client: Client, mark: str) -> None:
     id = client.subscribe(HOLDERS.format(mark)).id
     for number in range(5):
         client.publish(marked(number, mark))
     with client.deliveries(id, limit=2) as stream:
         seen = [next(stream).id for _ in range(3)]
-        assert stream.cursor == 3
+        assert Cursor.of(stream.cursor).number == 3
     assert seen == [f"{number}-{mark}" for number in range(3)]
     assert [each.number for each in client.pull(id)] == [4, 5]
 
 
-def test_what_an_exception_interrupts_comes_again(client: Client, mark: str) -> None:
+def test_delivery_comes_again_after_an_exception(client: Client, mark: str) -> None:
     id = client.subscribe(HOLDERS.format(mark)).id
     for number in range(3):
         client.publish(marked(number, mark))
@@ -189,7 +199,7 @@ def test_what_an_exception_interrupts_comes_again(client: Client, mark: str) -> 
     assert next(client.deliveries(id, after=2)).number == 3, "the caller's own cursor counts"
 
 
-def test_a_stream_with_a_cursor_from_before_a_restore_says_so(client: Client, mark: str) -> None:
+def test_cursor_ahead_of_a_restored_peer_is_reported(client: Client, mark: str) -> None:
     id = client.subscribe(HOLDERS.format(mark)).id
     client.publish(marked("e1", mark))
     with pytest.raises(CursorAhead, match="has had 1 deliveries, the cursor is at 7"):
@@ -197,7 +207,7 @@ def test_a_stream_with_a_cursor_from_before_a_restore_says_so(client: Client, ma
     assert len(client.pull(id)) == 1, "nothing was acknowledged"
 
 
-def test_large_events_are_pulled_too(client: Client, mark: str) -> None:
+def test_large_events_are_pulled(client: Client, mark: str) -> None:
     id = client.subscribe(HOLDERS.format(mark)).id
     for number in range(40):
         data = {"Name": "x" * 60_000, "FiscalCode": mark}
@@ -206,7 +216,7 @@ def test_large_events_are_pulled_too(client: Client, mark: str) -> None:
     assert [next(stream).id for _ in range(40)] == [f"{number}-{mark}" for number in range(40)]
 
 
-# --- a bad wire -------------------------------------------------------------------------------
+# --- lost answers and restarts ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -215,13 +225,13 @@ def far(wire: LossyWire, owner: str) -> Any:
         yield made
 
 
-def test_a_lost_answer_to_publishing_is_asked_for_again(far: Client, wire: LossyWire) -> None:
+def test_publish_is_repeated_after_a_lost_answer(far: Client, wire: LossyWire) -> None:
     wire.answers_to_lose = 1
     published = far.publish(holder(f"lost-{wire.url}"))
     assert (published.again, wire.lost) == (True, 1), "the first attempt had done it"
 
 
-def test_a_lost_answer_to_subscribing_makes_one_subscription(far: Client, wire: LossyWire) -> None:
+def test_repeated_subscribe_makes_one_subscription(far: Client, wire: LossyWire) -> None:
     wire.answers_to_lose = 2
     made = far.subscribe("Enterprise")
     assert wire.lost == 2
@@ -229,7 +239,7 @@ def test_a_lost_answer_to_subscribing_makes_one_subscription(far: Client, wire: 
 
 
 @pytest.mark.parametrize("method", ["unsubscribe", "pause"])
-def test_what_may_not_be_done_twice_is_not_repeated(
+def test_request_that_is_not_idempotent_is_not_repeated(
     method: str, far: Client, wire: LossyWire
 ) -> None:
     id = far.subscribe("Enterprise").id
@@ -241,7 +251,7 @@ def test_what_may_not_be_done_twice_is_not_repeated(
     assert [each.id for each in far.subscriptions() if not each.paused] == [], "it was done"
 
 
-def test_no_peer_is_told_with_a_remedy() -> None:
+def test_unreachable_peer_is_reported_with_a_remedy() -> None:
     with (
         Client("http://127.0.0.1:1/", "maria", patience_s=0) as client,
         pytest.raises(PeerUnreachable, match=r"Connection refused \(start it with qns peer run"),
@@ -249,7 +259,7 @@ def test_no_peer_is_told_with_a_remedy() -> None:
         client.subscriptions()
 
 
-def test_another_server_is_not_taken_for_a_peer(peer: str) -> None:
+def test_server_that_is_no_peer_is_reported(peer: str) -> None:
     with (
         Client(f"{peer}elsewhere/", "maria") as client,
         pytest.raises(ValueRefused, match="answers 404 to a SOAP request: it is no peer"),
@@ -257,7 +267,7 @@ def test_another_server_is_not_taken_for_a_peer(peer: str) -> None:
         client.subscriptions()
 
 
-def test_a_peer_that_comes_back_is_waited_for(own_peer: PeerProcess) -> None:
+def test_request_waits_for_a_peer_that_restarts(own_peer: PeerProcess) -> None:
     with Client(own_peer.url, "maria") as client:
         id = client.subscribe("Enterprise/Holder").id
         assert client.publish(holder("before")).again is False
@@ -272,7 +282,7 @@ def test_a_peer_that_comes_back_is_waited_for(own_peer: PeerProcess) -> None:
         assert [each.id for each in client.pull(id)] == ["before", "after"]
 
 
-def test_a_connection_that_was_closed_meanwhile_is_not_used(own_peer: PeerProcess) -> None:
+def test_connection_that_the_peer_has_closed_is_not_used(own_peer: PeerProcess) -> None:
     with Client(own_peer.url, "maria", patience_s=0) as client:
         client.subscribe("Enterprise", id="s1")
         own_peer.stop()
@@ -280,7 +290,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used(own_peer: PeerProces
         assert [each.id for each in client.subscriptions()] == ["s1"], "at the first attempt"
 
 
-def test_unsubscribing_waits_for_the_peer_if_it_cannot_have_heard(own_peer: PeerProcess) -> None:
+def test_unsubscribe_is_repeated_if_the_peer_cannot_have_received_it(own_peer: PeerProcess) -> None:
     with Client(own_peer.url, "maria") as client:
         id = client.subscribe("Enterprise/Holder").id
         own_peer.kill()

@@ -1,4 +1,4 @@
-"""DACE's collection view of a class: one for each, one of n, the classes below."""
+"""Tests of the collections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def company(id: str, mark: str) -> dict[str, Any]:
 
 @pytest.fixture
 def companies(client: Client, mark: str) -> Iterator[Collection]:
-    """Of one code, which holders carry too: they are below."""
+    """The companies with one code. Holders, a class below, have the same code."""
     with Collection(client, f"Enterprise where Code = '{mark}'") as made:
         yield made
 
@@ -32,7 +32,7 @@ def below(id: str, mark: str) -> dict[str, Any]:
     return {**marked(id, mark), "data": {"Enterprise.Code": mark}}
 
 
-def test_get_takes_what_was_added(companies: Collection, mark: str) -> None:
+def test_get_returns_added_events(companies: Collection, mark: str) -> None:
     assert companies.get(timeout_s=0) is None
     companies.add(company("e1", mark))
     companies.add(company("e2", mark))
@@ -43,7 +43,7 @@ def test_get_takes_what_was_added(companies: Collection, mark: str) -> None:
     assert companies.get(timeout_s=0) is None
 
 
-def test_contains_is_the_class_and_contains_all_those_below_too(
+def test_contains_concerns_the_class_and_contains_all_also_the_classes_below(
     companies: Collection, mark: str
 ) -> None:
     exactly: Queue[Delivered] = Queue()
@@ -59,7 +59,9 @@ def test_contains_is_the_class_and_contains_all_those_below_too(
     ]
 
 
-def test_a_late_callback_gets_what_is_still_available(companies: Collection, mark: str) -> None:
+def test_late_callback_gets_events_that_are_still_available(
+    companies: Collection, mark: str
+) -> None:
     companies.add(company("gone", mark))
     companies.add({**company("kept", mark), "available": "INF"})
     found: Queue[Delivered] = Queue()
@@ -68,7 +70,7 @@ def test_a_late_callback_gets_what_is_still_available(companies: Collection, mar
     assert [found.get(timeout=30).id for _ in range(2)] == [f"kept-{mark}", f"new-{mark}"]
 
 
-def test_of_three_who_remove_one_gets_each_event(peer: str, owner: str, mark: str) -> None:
+def test_one_of_three_members_removes_each_event(peer: str, owner: str, mark: str) -> None:
     with Client(peer, owner) as client:
         collections = [Collection(client, f"Enterprise where Code = '{mark}'") for _ in range(3)]
         taken: Queue[tuple[int, str]] = Queue()
@@ -95,7 +97,7 @@ def test_of_three_who_remove_one_gets_each_event(peer: str, owner: str, mark: st
         assert client.subscriptions() == ()
 
 
-def test_an_event_that_a_member_has_removed_is_not_removed_again_when_it_leaves(
+def test_removed_event_is_not_removed_again_after_its_member_has_left(
     peer: str, owner: str, mark: str
 ) -> None:
     with Client(peer, owner) as client:
@@ -111,7 +113,7 @@ def test_an_event_that_a_member_has_removed_is_not_removed_again_when_it_leaves(
         second.close()
 
 
-def test_leaving_the_block_unsubscribes(client: Client) -> None:
+def test_end_of_the_block_unsubscribes(client: Client) -> None:
     with Collection(client, "Enterprise") as companies:
         companies.get(timeout_s=0)
         companies.contains(print)
@@ -121,9 +123,7 @@ def test_leaving_the_block_unsubscribes(client: Client) -> None:
     assert client.subscriptions() == ()
 
 
-def test_an_error_in_a_callback_is_raised_where_the_collection_is_used(
-    client: Client, mark: str
-) -> None:
+def test_error_of_a_callback_is_raised_at_the_next_use(client: Client, mark: str) -> None:
     class Wrong(Exception):
         pass
 
@@ -144,16 +144,16 @@ def test_an_error_in_a_callback_is_raised_where_the_collection_is_used(
 
 
 @pytest.mark.parametrize("text", ["only Enterprise", "<Enterprise, _, _>", "", "ONLY x", "3"])
-def test_a_collection_is_described_by_its_class_first(text: str) -> None:
+def test_text_of_a_collection_must_begin_with_its_class(text: str) -> None:
     with pytest.raises(LanguageError, match="its class first"):
         Scope(text)
 
 
-def test_a_class_may_begin_like_the_word_only() -> None:
+def test_class_name_may_begin_with_only() -> None:
     assert Scope("Only_Child").exactly == "only Only_Child"
 
 
-def test_the_same_for_event_loops(peer: str, owner: str, mark: str) -> None:
+def test_async_collection_has_the_methods_of_collection(peer: str, owner: str, mark: str) -> None:
     async def story() -> None:
         async with AsyncClient(peer, owner) as client:
             text = f"Enterprise where Code = '{mark}'"
@@ -193,7 +193,9 @@ def test_the_same_for_event_loops(peer: str, owner: str, mark: str) -> None:
     asyncio.run(story())
 
 
-def test_an_error_in_an_awaited_callback_is_raised_too(peer: str, owner: str, mark: str) -> None:
+def test_error_of_an_awaited_callback_is_raised_at_the_next_use(
+    peer: str, owner: str, mark: str
+) -> None:
     async def fail(delivered: Delivered) -> None:
         raise ZeroDivisionError(delivered.id)
 

@@ -1,4 +1,4 @@
-"""Each event has its effect once, whoever is killed when."""
+"""Tests that each event takes effect once when processes are killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start_reader(url: str, database: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
-def test_reader_and_peer_are_killed_and_nothing_is_lost_or_done_twice(
+def test_each_event_takes_effect_once_when_reader_and_peer_are_killed(
     own_peer: PeerProcess, tmp_path: Path
 ) -> None:
     database = tmp_path / "work.sqlite"
@@ -62,7 +62,7 @@ def test_reader_and_peer_are_killed_and_nothing_is_lost_or_done_twice(
     assert [event for (event,) in done] == [str(number) for number in range(EVENTS)]
 
 
-def test_a_reader_without_a_cursor_of_its_own_goes_on_after_what_it_acknowledged(
+def test_reader_without_cursor_continues_after_its_last_acknowledgement(
     own_peer: PeerProcess,
 ) -> None:
     with Client(own_peer.url, "maria") as client:

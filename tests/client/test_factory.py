@@ -1,4 +1,4 @@
-"""The Quality Factory of the examples, run as its page says."""
+"""Test of the Quality Factory of the examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qns.client import Client
 FACTORY = Path(__file__).parents[2] / "examples" / "factory"
 
 
-def test_the_factory_publishes_what_has_changed(peer: str, client: Client, tmp_path: Path) -> None:
+def test_factory_publishes_only_changes(peer: str, client: Client, tmp_path: Path) -> None:
     table = tmp_path / "holders.csv"
     shutil.copy(FACTORY / "holders.csv", table)
 

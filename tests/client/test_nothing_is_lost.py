@@ -1,4 +1,4 @@
-"""A delivery that the client acknowledges and nobody has seen is lost."""
+"""Tests that no delivery is acknowledged before the caller has got it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from typing import Any
 
 import pytest
 
+from qns.cli.commands.watch import _deliveries
 from qns.cli.screen import Screen
-from qns.cli.watch import _deliveries
-from qns.client import Client, Collection, Delivered, PeerUnreachable
-from qns.client.async_client import AsyncClient
-from qns.client.async_collection import AsyncCollection
+from qns.client import AsyncClient, AsyncCollection, Client, Collection, Delivered, PeerUnreachable
+from qns.client.address import Address
+from qns.client.blocking import BlockingTransport
+from qns.client.calls import Call
 from qns.client.scope import Lease
-from qns.iil.requests import Deliveries, Delivery, Ok, Subscribed, Subscriptions
+from qns.iil.requests import Answer, Deliveries, Delivery, Ok, Subscribed, Subscriptions
 
 
-class Away(Client):
-    """A peer with three deliveries, which is away at the named request once."""
+class Away(BlockingTransport):
+    """A peer with three deliveries, which is unreachable once, at the named request."""
 
     def __init__(self, away: str) -> None:
-        super().__init__("http://127.0.0.1:1/", "ann", patience_s=0.0)
+        super().__init__(Address.of("http://127.0.0.1:1/"))
         self.away = away
         self.acknowledged = 0
 
-    def _ask(self, request: Any, kind: Any, *, wait_s: float = 0.0) -> Any:
+    async def exchange(self, call: Call, timeout_s: float) -> Answer:
+        request: Any = call.request
         name = type(request).__name__
         if name == self.away:
             self.away = ""
             raise PeerUnreachable("no answer")
-        if name == "Read":
+        if name == "PullDeliveries":
             left = [n for n in (1, 2, 3) if n > max(request.after, self.acknowledged)]
             return Deliveries(tuple(Delivery(n, "INPS", f"e{n}", b"") for n in left))
         if name == "AcknowledgeDeliveries":
@@ -41,33 +43,41 @@ class Away(Client):
         return Subscribed(request.id, (), 0.0)
 
 
-def test_get_returns_what_it_took_though_the_acknowledgement_failed() -> None:
-    client = Away("AcknowledgeDeliveries")
+def client_of(transport: BlockingTransport) -> Client:
+    client = Client("http://127.0.0.1:1/", "ann", patience_s=0.0)
+    client._core._transport = transport
+    return client
+
+
+def test_get_returns_every_delivery_though_an_acknowledgement_fails() -> None:
+    client = client_of(Away("AcknowledgeDeliveries"))
     holders = Collection(client, "Enterprise/Holder")
     got = [found.id for _ in range(3) if (found := holders.get(timeout_s=1)) is not None]
     assert got == ["e1", "e2", "e3"]
 
 
-def test_watch_shows_what_it_took_though_the_renewal_failed() -> None:
-    client = Away("Renew")
-    lease = Lease(renew_at=0.0)
-    seen = islice(_deliveries(client, client.deliveries("s"), Screen(as_json=True), lease), 2)
+def test_watch_prints_every_delivery_though_a_renewal_fails() -> None:
+    client = client_of(Away("Renew"))
+    lease = Lease(lifetime_s=0.0)  # always due
+    found = _deliveries(client, client.deliveries("s"), Screen(as_json=True), lease)
+    seen = islice((each for each in found if each is not None), 2)
     assert [each.id for each in seen] == ["e1", "e2"]
 
 
-def test_an_asynchronous_get_that_is_given_up_loses_nothing() -> None:
-    class Slow(AsyncClient):
-        inner = Away("")
+def test_cancelled_asynchronous_get_loses_no_delivery() -> None:
+    class Slow(Away):
         asked = False
 
-        async def _ask(self, request: Any, kind: Any, *, wait_s: float = 0.0) -> Any:
-            if type(request).__name__ == "Read" and not self.asked:
+        async def exchange(self, call: Call, timeout_s: float) -> Answer:
+            if type(call.request).__name__ == "PullDeliveries" and not self.asked:
                 self.asked = True  # only the first takes long
                 await asyncio.sleep(60)
-            return self.inner._ask(request, kind)
+            return await super().exchange(call, timeout_s)
 
     async def run() -> list[Delivered | None]:
-        holders = AsyncCollection(Slow("http://127.0.0.1:1/", "ann"), "Enterprise/Holder")
+        client = AsyncClient("http://127.0.0.1:1/", "ann")
+        client._transport = Slow("")
+        holders = AsyncCollection(client, "Enterprise/Holder")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(holders.get(), 0.1)  # e1 is on its way
         return [await holders.get(), await holders.get()]

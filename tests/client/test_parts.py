@@ -1,4 +1,4 @@
-"""The parts of the clients that need no peer."""
+"""Tests of the parts of the clients that need no peer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from math import inf
 
 import pytest
 
-import qns.client
 from qns.client.address import Address
-from qns.client.cursor import ACKNOWLEDGE_EVERY_S, FRESH_S, Cursor
 from qns.client.delivered import Delivered, fields_of
 from qns.client.patience import LONGEST_PAUSE_S, Patience
 from qns.client.publication import publication
+from qns.client.stream_state import ACKNOWLEDGE_EVERY_S, FRESH_S, StreamState
 from qns.d2q.event_json import EventReader, write_event_json
 from qns.d2q.event_xml import write_event
 from qns.d2q.schema_files import load_schema
 from qns.errors import ValueRefused
+from qns.iil.cursor import Cursor
 from qns.soap.typed_event import TypedQuality, TypedValue, to_event
 
 WEATHER = load_schema("weather")
@@ -43,7 +43,7 @@ GUST = {
         ("http://[::1]:9/", "http://[::1]:9/local"),
     ],
 )
-def test_the_port_for_users_is_below_the_address_of_the_peer(peer: str, url: str) -> None:
+def test_address_of_the_users_port_is_below_the_base_address(peer: str, url: str) -> None:
     assert Address.of(peer).url == url
     assert Address.of(Address.of(peer).base).url == url
 
@@ -62,12 +62,12 @@ def test_the_port_for_users_is_below_the_address_of_the_peer(peer: str, url: str
         ("", "not the address of a peer"),
     ],
 )
-def test_other_addresses_are_refused_with_words(peer: str, problem: str) -> None:
+def test_other_addresses_are_rejected_with_the_reason(peer: str, problem: str) -> None:
     with pytest.raises(ValueRefused, match=problem):
         Address.of(peer)
 
 
-def test_pauses_grow_up_to_a_bound_and_end_in_time() -> None:
+def test_pauses_grow_up_to_a_bound_and_end_at_the_deadline() -> None:
     patience = Patience(until=100.0)
     pauses = [patience.next_pause_s(0.0) or 0.0 for _ in range(20)]
     assert 0 < pauses[0] <= 0.1
@@ -81,39 +81,39 @@ def delivery(number: int) -> Delivered:
     return Delivered(number, "INPS", f"e{number}", b"")
 
 
-def test_fast_readers_acknowledge_a_batch_and_slow_ones_each_event() -> None:
-    cursor = Cursor.after(0, now=0.0)
-    cursor.pulled(map(delivery, (1, 2, 3)), now=0.0)
+def test_fast_readers_acknowledge_batches_and_slow_readers_each_event() -> None:
+    state = StreamState.after(Cursor(0), now=0.0)
+    state.pulled(map(delivery, (1, 2, 3)), now=0.0)
     for number in (1, 2, 3):
-        cursor.consume()
-        assert not cursor.owes(now=0.1)
-        assert cursor.take(now=0.1) == delivery(number)
-    cursor.consume()
-    assert cursor.owes(now=0.1), "the batch is used up"
-    cursor.was_acknowledged(3, now=0.1)
-    assert not cursor.owes(now=9.0)
+        state.consume()
+        assert not state.wants_acknowledgement(now=0.1)
+        assert state.take(now=0.1) == delivery(number)
+    state.consume()
+    assert state.wants_acknowledgement(now=0.1), "the batch is used up"
+    state.was_acknowledged(3, now=0.1)
+    assert not state.wants_acknowledgement(now=9.0)
 
-    cursor.pulled(map(delivery, (4, 5)), now=0.2)
-    cursor.take(now=0.2)
-    cursor.consume()
-    assert not cursor.owes(now=0.3)
-    assert cursor.owes(now=0.3 + ACKNOWLEDGE_EVERY_S)
-
-
-def test_what_was_pulled_long_ago_is_pulled_again() -> None:
-    cursor = Cursor.after(0, now=0.0)
-    cursor.pulled(map(delivery, (1, 2)), now=0.0)
-    assert cursor.take(now=0.0) == delivery(1)
-    assert cursor.take(now=FRESH_S + 0.1) is None
-    assert cursor.handed == 1
+    state.pulled(map(delivery, (4, 5)), now=0.2)
+    state.take(now=0.2)
+    state.consume()
+    assert not state.wants_acknowledgement(now=0.3)
+    assert state.wants_acknowledgement(now=0.3 + ACKNOWLEDGE_EVERY_S)
 
 
-def test_an_event_goes_over_the_wire_without_its_schema() -> None:
+def test_stale_deliveries_are_pulled_again() -> None:
+    state = StreamState.after(Cursor(0), now=0.0)
+    state.pulled(map(delivery, (1, 2)), now=0.0)
+    assert state.take(now=0.0) == delivery(1)
+    assert state.take(now=FRESH_S + 0.1) is None
+    assert state.returned == Cursor(1)
+
+
+def test_event_is_sent_without_its_schema() -> None:
     sent = publication(GUST, "maria", None)
     assert to_event(sent.event, WEATHER) == EventReader(WEATHER).from_fields(GUST)
 
 
-def test_values_are_written_as_the_peer_reads_them() -> None:
+def test_values_are_written_in_the_format_of_the_peer() -> None:
     data = {
         "a": 1e-7,
         "b": Decimal("2.50"),
@@ -132,7 +132,7 @@ def test_values_are_written_as_the_peer_reads_them() -> None:
     assert sent.quality == (TypedQuality("P", "currency", None, "0.5"),)
 
 
-def test_an_event_is_read_without_its_schema() -> None:
+def test_event_is_read_without_its_schema() -> None:
     event = EventReader(WEATHER).from_fields({**GUST, "published": "2024-01-31T12:00:00Z"})
     typed = write_event_json(event, WEATHER)
     plain = fields_of(write_event(event, WEATHER))
@@ -142,13 +142,6 @@ def test_an_event_is_read_without_its_schema() -> None:
     assert to_event(publication(plain, "maria", None).event, WEATHER) == event
 
 
-def test_everything_that_is_offered_is_there() -> None:
-    for name in qns.client.__all__:
-        assert getattr(qns.client, name).__name__ == name
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = qns.client.Nothing
-
-
-def test_programs_without_an_event_loop_do_without_aiohttp() -> None:
+def test_import_of_qns_client_loads_neither_aiohttp_nor_spyne() -> None:
     code = "import sys, qns.client; sys.exit('aiohttp' in sys.modules or 'spyne' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

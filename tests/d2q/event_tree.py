@@ -1,4 +1,4 @@
-"""An event's XML made with a tree: the slow way, with which the direct writer is compared."""
+"""Writes an event's XML with a tree. Tests compare the direct writer with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qns.d2q.xml import Element, child, new_root, qualified, to_bytes
 
 
 def write_tree(event: Event, schema: Schema) -> bytes:
-    """The event as XML; equal events give equal bytes."""
+    """Returns the event as XML. Equal events give equal bytes."""
     root = new_root("event")
     path = schema.data_class(event.data_class)
     root.set("id", event.id)
@@ -32,7 +32,7 @@ def write_tree(event: Event, schema: Schema) -> bytes:
 
 
 def _write_data(data: Element, event: Event, schema: Schema, path: str) -> dict[str, str]:
-    """Writes the data graph; qualified property names with the ids of their nodes."""
+    """Writes the data graph. Returns the qualified property names with the ids of their nodes."""
     known = {attribute.name: attribute for attribute in schema.attributes(path)}
     with_quality = {name.rpartition(".")[0] for name in event.previous}
     with_quality |= {name.rpartition(".")[0] for name in event.values if known[name].dimension}
@@ -51,9 +51,9 @@ def _write_data(data: Element, event: Event, schema: Schema, path: str) -> dict[
 def _write_graph(
     root: Element, name: str, dimension: str, ids: dict[str, str], values: Mapping[str, Key]
 ) -> None:
-    told = {node: f"{prop}.{dimension}" for prop, node in ids.items()}
-    told = {node: attribute for node, attribute in told.items() if attribute in values}
-    if told:
+    attributes = {node: f"{prop}.{dimension}" for prop, node in ids.items()}
+    attributes = {node: attribute for node, attribute in attributes.items() if attribute in values}
+    if attributes:
         graph = child(root, qualified(name), dimension=dimension)
-        for node, attribute in told.items():
+        for node, attribute in attributes.items():
             child(graph, qualified("value"), key_text(QUALITY, values[attribute]), of=node)

@@ -1,4 +1,4 @@
-"""Documents and the names of their elements; with them, strategies for schemas and documents."""
+"""Documents and the names of their elements, and strategies for schemas and documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = ["low", "medium", "high", "così-così", "_none"]
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Schema:
-    """Few names in many places, so that most of them need a path."""
+    """Draws schemas with few names in many places, so that most names need a path."""
     classes: dict[str, dict[str, str]] = {}
     properties = st.dictionaries(
         st.sampled_from(PROPERTY_NAMES), st.sampled_from(sorted(DATA_DOMAINS)), max_size=4
@@ -37,7 +37,7 @@ def schemas(draw: st.DrawFn) -> Schema:
 
 
 def texts(max_size: int = 6) -> st.SearchStrategy[str]:
-    """Every character that XML can carry, and often those that it treats in a special way."""
+    """Draws all characters that XML can carry, and often those that are special in XML."""
     special = st.sampled_from("\t\n\r <>&'\"]\x85\u2028\U0001f600")
     others = st.characters(
         min_codepoint=0x20, exclude_categories=["Cs"], exclude_characters="\ufffe\uffff"
@@ -74,7 +74,7 @@ def documents(draw: st.DrawFn, schema: Schema) -> Document:
 
 
 @given(schemas())
-def test_the_names_of_elements_are_a_bijection(schema: Schema) -> None:
+def test_element_names_are_a_bijection(schema: Schema) -> None:
     names = element_names(schema)
     meant = {*schema.classes, *(p.qualified for own in schema.properties.values() for p in own)}
     assert set(names.element) == meant
@@ -84,7 +84,7 @@ def test_the_names_of_elements_are_a_bijection(schema: Schema) -> None:
     assert not quality & set(names.meaning), "a quality element is no data element"
 
 
-def test_names_are_bare_where_they_are_unique() -> None:
+def test_unique_names_are_written_without_a_path() -> None:
     names = element_names(ALL_TYPES)
     assert names.element["Thing/Part"] == "Part"
     assert names.element["Thing/Part.Weight"] == "Weight"
@@ -94,7 +94,7 @@ def test_names_are_bare_where_they_are_unique() -> None:
     assert set(element_names(WEATHER).meaning) >= {"Report", "Wind", "Gust", "Peak", "Dangerous"}
 
 
-def test_a_path_that_is_taken_gets_a_second_dot() -> None:
+def test_dotted_path_that_is_in_use_gets_a_second_dot() -> None:
     schema = Schema("s", {"A": {"B": "string"}, "A/B": {}, "A/accuracy": {}, "accuracy": {}})
     assert element_names(schema).element == {
         "A": "A",
@@ -109,7 +109,7 @@ HOLDER = DataObject("Enterprise/Holder", {"Enterprise/Holder.Name": "M. Mecalla"
 ENTERPRISE = DataObject("Enterprise", {"Enterprise.Code": "APTA"}, {}, (HOLDER,), "e1")
 
 
-def test_a_document_of_the_schema_passes() -> None:
+def test_document_of_the_schema_is_accepted() -> None:
     Document("agencies", (ENTERPRISE, replace(HOLDER, id="h2"))).check(AGENCIES)
 
 
@@ -132,7 +132,7 @@ def test_a_document_of_the_schema_passes() -> None:
         ((replace(HOLDER, quality={"Enterprise/Holder.Name.accuracy": True}),), "no key"),
     ],
 )
-def test_a_document_that_is_not_of_the_schema_is_refused(
+def test_document_that_does_not_follow_the_schema_is_rejected(
     tops: tuple[DataObject, ...], said: str
 ) -> None:
     with pytest.raises(QnsError) as caught:
@@ -141,13 +141,13 @@ def test_a_document_that_is_not_of_the_schema_is_refused(
     assert "object '" in caught.value.place
 
 
-def test_a_document_of_another_schema_is_refused() -> None:
+def test_document_of_another_schema_is_rejected() -> None:
     with pytest.raises(QnsError, match="'agencies' is expected"):
         Document("weather", ()).check(AGENCIES)
 
 
 @given(schemas())
-def test_every_class_stands_after_the_one_above_it(schema: Schema) -> None:
-    """What the strategy promises the other tests."""
+def test_drawn_schemas_list_every_class_after_its_enclosing_class(schema: Schema) -> None:
+    """Other tests rely on this property of the strategy."""
     for index, path in enumerate(schema.classes):
         assert not parent(path) or parent(path) in schema.classes[:index]

@@ -1,4 +1,4 @@
-"""The examples of docs/d2q.md are what the code writes."""
+"""The examples in docs/d2q.md equal the output of the code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def root_name(example: str) -> str:
 
 
 @pytest.mark.parametrize("example", XML, ids=root_name)
-def test_an_example_is_what_the_code_writes(example: str) -> None:
+def test_example_equals_the_output_of_the_code(example: str) -> None:
     assert AGAIN[root_name(example)](example).decode() == example
 
 
@@ -47,11 +47,11 @@ def test_every_vocabulary_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("excerpt", DTD)
-def test_an_excerpt_of_a_dtd_is_what_the_code_writes(excerpt: str) -> None:
+def test_dtd_excerpt_equals_the_output_of_the_code(excerpt: str) -> None:
     assert excerpt in write_dtd(AGENCIES)
 
 
-def test_the_error_shown_is_what_the_code_says() -> None:
+def test_error_on_the_page_equals_the_error_of_the_code() -> None:
     said = re.search(r"```text\n(line .*)\n", PAGE)
     event = next(example for example in XML if root_name(example) == "event")
     line = event.splitlines().index('    <value of="p1">0.3</value>') + 1

@@ -1,4 +1,4 @@
-"""Documents to XML and back; every document that is written satisfies the exported DTD."""
+"""Documents to XML and back. Every written document is valid against the exported DTD."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ WRITTEN = write_document(APTA, AGENCIES)
 
 
 @given(st.data())
-def test_writing_and_reading_is_the_identity_and_the_dtd_agrees(data: st.DataObject) -> None:
+def test_written_document_is_read_back_unchanged_and_valid_against_the_dtd(
+    data: st.DataObject,
+) -> None:
     schema = data.draw(schemas())
     document = data.draw(documents(schema))
     written = write_document(document, schema)
@@ -56,14 +58,14 @@ def test_writing_and_reading_is_the_identity_and_the_dtd_agrees(data: st.DataObj
     assert dtd.validate(etree.fromstring(written)), dtd.error_log
 
 
-def test_a_document_reads_as_in_the_thesis() -> None:
+def test_document_is_written_as_in_the_thesis() -> None:
     text = WRITTEN.decode()
     assert '<Code id="e1.Code">APTA</Code>' in text
     assert '<Code.accuracy of="e1.Code">0.9</Code.accuracy>' in text
     assert text.index("<Holder ") < text.index("<d2q:accuracy>") < text.index("<d2q:currency>")
 
 
-def test_quality_without_a_value_is_not_the_empty_string() -> None:
+def test_absent_value_with_quality_differs_from_the_empty_string() -> None:
     holder = read_document(WRITTEN, AGENCIES).objects[0].children[0]
     assert f"{HOLDER}.FiscalCode" not in holder.values
     assert holder.quality[f"{HOLDER}.FiscalCode.currency"] == QUALITY.key(1)
@@ -87,12 +89,12 @@ def test_attributes_that_a_dtd_adds_are_accepted() -> None:
         read_document(expanded.replace(b'type="string"', b'type="date"', 1), AGENCIES)
 
 
-def test_the_order_of_properties_and_the_ids_of_properties_are_free() -> None:
+def test_properties_can_have_any_order_and_any_ids() -> None:
     edited = WRITTEN.replace(b"e1.Code", b"anything-7")
     assert read_document(edited, AGENCIES) == APTA
 
 
-def test_the_deepest_schema_has_documents() -> None:
+def test_document_of_the_deepest_possible_schema_is_written_and_read() -> None:
     steps = [f"C{depth}" for depth in range(MAX_DEPTH)]
     paths = ["/".join(steps[: depth + 1]) for depth in range(MAX_DEPTH)]
     schema = Schema("deep", {path: {} for path in paths[:-1]} | {paths[-1]: {"P": "integer"}})
@@ -103,7 +105,7 @@ def test_the_deepest_schema_has_documents() -> None:
     assert read_document(write_document(document, schema), schema) == document
 
 
-def test_every_dimension_has_a_graph_of_its_own() -> None:
+def test_every_dimension_has_its_own_graph() -> None:
     quality = {f"Enterprise.Code.{dimension}": 0 for dimension in DIMENSIONS}
     document = Document("agencies", (DataObject("Enterprise", {}, quality, (), "e"),))
     written = write_document(document, AGENCIES)
@@ -152,7 +154,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("old", "new", "said", "line"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_document_is_refused_at_its_line(
+def test_invalid_document_is_rejected_with_the_line(
     old: bytes, new: bytes, said: str, line: int
 ) -> None:
     assert old in WRITTEN
@@ -162,13 +164,13 @@ def test_a_bad_document_is_refused_at_its_line(
     assert (caught.value.line, caught.value.place) == (line, f"line {line}")
 
 
-def test_quality_of_one_node_told_twice_is_refused() -> None:
+def test_duplicate_quality_of_one_node_is_rejected() -> None:
     line = b'<Code.accuracy of="e1.Code">0.9</Code.accuracy>'
-    with pytest.raises(QnsError, match=r"line 15: the accuracy of .* is told twice"):
+    with pytest.raises(QnsError, match=r"line 15: the accuracy of .* is given twice"):
         read_document(WRITTEN.replace(line, line * 2), AGENCIES)
 
 
-def test_a_document_larger_than_a_message_can_be_read_with_other_bounds() -> None:
+def test_document_larger_than_a_message_is_read_with_higher_bounds() -> None:
     tops = tuple(
         DataObject("Enterprise", {"Enterprise.Code": "x" * 1000}, {}, (), f"e{number}")
         for number in range(1100)

@@ -1,4 +1,4 @@
-"""A schema as a D2Q DTD: exported completely, read back strictly."""
+"""A schema as a D2Q DTD: the export is complete, and reading it is strict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITTEN = write_dtd(AGENCIES)
 
 
 @given(schemas())
-def test_exporting_and_reading_is_the_identity(schema: Schema) -> None:
+def test_exported_schema_is_read_back_unchanged(schema: Schema) -> None:
     found = read_dtd(write_dtd(schema))
     assert found == schema
     assert found.classes == schema.classes
@@ -28,7 +28,7 @@ def test_exporting_and_reading_is_the_identity(schema: Schema) -> None:
 
 
 @pytest.mark.parametrize("schema", [*SHIPPED.values(), ALL_TYPES], ids=lambda s: s.name)
-def test_bytes_and_declarations_of_encoding_are_accepted(schema: Schema) -> None:
+def test_bytes_and_encoding_declarations_are_accepted(schema: Schema) -> None:
     text = write_dtd(schema)
     assert read_dtd(text.encode()) == schema
     assert read_dtd(b'<?xml version="1.0" encoding="UTF-8"?>\n' + text.encode()) == schema
@@ -36,17 +36,17 @@ def test_bytes_and_declarations_of_encoding_are_accepted(schema: Schema) -> None
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_shipped_dtd_is_what_the_code_writes(name: str) -> None:
+def test_shipped_dtd_equals_the_output_of_the_code(name: str) -> None:
     shipped = shipped_file(f"{name}.dtd").read_bytes()
     assert shipped == write_dtd(SHIPPED[name]).encode(), f"export schemas/{name}.dtd again"
 
 
-def test_a_comment_and_another_layout_change_nothing() -> None:
+def test_comments_and_layout_do_not_change_the_schema() -> None:
     edited = "<!-- by hand: 100% & more -->\n" + WRITTEN.replace(" | ", "|").replace("\n  ", "   ")
     assert read_dtd(edited) == AGENCIES
 
 
-def test_types_stand_in_fixed_attributes() -> None:
+def test_types_are_written_as_fixed_attributes() -> None:
     dtd = write_dtd(SHIPPED["weather"])
     assert "<!ELEMENT Gust (Peak?, Dangerous?)>" in dtd
     assert (
@@ -55,7 +55,7 @@ def test_types_stand_in_fixed_attributes() -> None:
     assert 'labels CDATA #FIXED "low=0.3 medium=0.6 high=0.9"' in dtd
 
 
-def test_nothing_outside_the_dtd_is_read(tmp_path: Path) -> None:
+def test_reader_never_opens_external_files(tmp_path: Path) -> None:
     secret = tmp_path / "secret.dtd"
     secret.write_text("<!ELEMENT leaked EMPTY>")
     for declared in (
@@ -109,7 +109,7 @@ REFUSED: list[tuple[str, str | bytes, str, int]] = [
 @pytest.mark.parametrize(
     ("data", "said", "line"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_dtd_that_exports_no_schema_is_refused(data: str | bytes, said: str, line: int) -> None:
+def test_dtd_that_exports_no_schema_is_rejected(data: str | bytes, said: str, line: int) -> None:
     with pytest.raises(QnsError) as caught:
         read_dtd(data)
     assert said in str(caught.value)
@@ -117,12 +117,12 @@ def test_a_dtd_that_exports_no_schema_is_refused(data: str | bytes, said: str, l
     assert len(str(caught.value)) < 600
 
 
-def test_a_schema_whose_name_a_dtd_cannot_carry_is_refused() -> None:
+def test_schema_with_a_name_that_a_dtd_cannot_carry_is_rejected() -> None:
     with pytest.raises(QnsError, match="is not a schema's name"):
         write_dtd(Schema("a & b", {"A": {}}))
 
 
-def test_a_large_schema_is_exported_and_read_in_linear_time() -> None:
+def test_large_schema_is_exported_and_read_in_linear_time() -> None:
     classes = {f"C{number}": {"P": "integer"} for number in range(2_000)}
     schema = Schema("large", {"Root": {}} | {f"Root/{name}": own for name, own in classes.items()})
     assert read_dtd(write_dtd(schema)) == schema

@@ -1,4 +1,4 @@
-"""Events in JSON: whatever comes in, it is an event that XML can carry, or a QnsError says why."""
+"""Events in JSON: any input gives an event that XML can carry, or a QnsError."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def error_of(**changes: Any) -> QnsError:
         ('"available": %s', "'available' is a value of type list"),
     ],
 )
-def test_deep_nesting_is_refused_in_a_few_words(part: str, said: str) -> None:
+def test_deep_nesting_is_rejected_with_a_short_message(part: str, said: str) -> None:
     line = '{"id": "a", "class": "Report", "source": "x", ' + part % NESTED + "}"
     with pytest.raises(QnsError) as caught:
         EventReader(WEATHER).read(line)
@@ -67,7 +67,7 @@ def test_deep_nesting_is_refused_in_a_few_words(part: str, said: str) -> None:
         ({"data": {"Station": 10**5000}}, "a whole number of more than 38 digits is not a string"),
     ],
 )
-def test_an_event_that_xml_could_not_carry_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_event_that_xml_cannot_carry_is_rejected(changes: dict[str, Any], said: str) -> None:
     error = error_of(**changes)
     assert said in str(error)
     assert str(error).isprintable()
@@ -76,12 +76,12 @@ def test_an_event_that_xml_could_not_carry_is_refused(changes: dict[str, Any], s
 
 @pytest.mark.parametrize("id", ["e 1", " a ", "sì\n", "7", "-~"])
 @pytest.mark.parametrize("source", ["Met01", "Camera di Commercio", "è"])
-def test_what_json_accepts_xml_can_carry(id: str, source: str) -> None:
+def test_event_accepted_as_json_can_be_written_as_xml(id: str, source: str) -> None:
     event = EventReader(WEATHER).from_fields(fields(id=id, source=source))
     assert read_event(write_event(event, WEATHER), WEATHER) == event
 
 
-def test_of_two_equal_keys_the_last_counts() -> None:
+def test_last_of_two_equal_json_keys_is_used() -> None:
     line = '{"id": "a", "id": "b", "class": "Report", "source": "x"}'
     assert EventReader(WEATHER).read(line).id == "b"
 
@@ -106,13 +106,13 @@ HOSTILE = [
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{type(value).__name__}")
 @pytest.mark.parametrize("domain", DATA_DOMAINS.values(), ids=str)
-def test_no_domain_has_a_key_for_what_is_no_value(domain: Any, value: object) -> None:
+def test_domain_rejects_objects_that_are_not_its_values(domain: Any, value: object) -> None:
     with pytest.raises(ValueRefused) as caught:
         domain.key(value)
     assert len(str(caught.value)) < 200
 
 
-def test_decimals_have_fifteen_significant_digits_wherever_they_stand() -> None:
+def test_decimals_are_limited_to_fifteen_significant_digits_everywhere() -> None:
     for text in ("123456789012345", "1.23456789012345e-290", "9.99999999999999e290", "0e-9999"):
         assert DECIMAL.value(DECIMAL.key(Decimal(text))) == float(text)
     assert DECIMAL.key(Decimal("1." + "0" * 40)) == DECIMAL.key(1.0)
@@ -124,7 +124,7 @@ def test_decimals_have_fifteen_significant_digits_wherever_they_stand() -> None:
             DECIMAL.key(float(text))
 
 
-def test_a_string_of_the_greatest_length_is_still_one() -> None:
+def test_string_of_maximum_length_is_accepted() -> None:
     assert STRING.key("x" * 65_536)
     with pytest.raises(LimitExceeded):
         STRING.key("x" * 65_537)

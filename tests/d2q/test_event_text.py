@@ -1,4 +1,4 @@
-"""The direct writer and reader of events agree with the XML parser, on right events and wrong."""
+"""The direct writer and reader agree with the XML parser, for valid and invalid events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qns.d2q.schema import Schema
 from qns.d2q.shipped import WEATHER
 from qns.errors import QnsError
 from tests.d2q.event_tree import write_tree
-from tests.d2q.test_event_xml import told_events
+from tests.d2q.test_event_xml import any_events
 from tests.strategies import ALL_TYPES, events
 
 WIND = Event(
@@ -43,19 +43,19 @@ SPLICES = [
 ]
 
 
-@given(told_events())
-def test_the_direct_writer_gives_the_bytes_that_a_tree_gives(event: Event) -> None:
+@given(any_events())
+def test_direct_writer_gives_the_same_bytes_as_the_tree_writer(event: Event) -> None:
     assert write_event(event, ALL_TYPES) == write_tree(event, ALL_TYPES)
 
 
-@given(told_events())
-def test_what_was_written_is_read_as_the_parser_reads_it(event: Event) -> None:
+@given(any_events())
+def test_direct_reader_gives_the_same_event_as_the_parser(event: Event) -> None:
     written = write_event(event, ALL_TYPES)
     assert read_event(written, ALL_TYPES) == read_tree(written, ALL_TYPES)
 
 
 @given(events())
-def test_ordinary_events_need_no_parser(event: Event) -> None:
+def test_ordinary_events_are_read_without_the_parser(event: Event) -> None:
     if any("\\" in repr(value) or set("<>&") & set(str(value)) for value in event.values.values()):
         return
     assert read_text(write_event(event, ALL_TYPES), ALL_TYPES) is not None
@@ -68,15 +68,15 @@ def outcome(read: Callable[[bytes, Schema], Event], data: bytes) -> Event | str:
         return f"{type(problem).__name__}: {problem}"
 
 
-def told(data: bytes) -> Event | str:
-    """What the parser makes of it, and nothing else comes of the short way."""
+def checked_outcome(data: bytes) -> Event | str:
+    """Returns the parser's outcome, after checking that the direct reader does not differ."""
     expected = outcome(read_tree, data)
     assert outcome(read_event, data) == expected
     return expected
 
 
-def get_used_to(event: Event) -> None:
-    """Until its frame has a pattern."""
+def read_until_pattern_exists(event: Event) -> None:
+    """Reads the event until its frame has a pattern."""
     for _ in range(2 * OFTEN):
         assert read_text(write_event(event, WEATHER), WEATHER) == event
     latest = Form.of(WEATHER, event.data_class).latest
@@ -85,26 +85,26 @@ def get_used_to(event: Event) -> None:
 
 
 @given(st.data())
-def test_whatever_happened_to_the_bytes_both_ways_agree(data: st.DataObject) -> None:
+def test_both_readers_agree_on_mutated_bytes(data: st.DataObject) -> None:
     text = write_event(WIND, WEATHER).decode()
-    get_used_to(WIND)
+    read_until_pattern_exists(WIND)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))
         upto = data.draw(st.integers(at, min(len(text), at + 12)))
         text = text[:at] + data.draw(st.sampled_from(["", *SPLICES])) + text[upto:]
-    told(text.encode())
+    checked_outcome(text.encode())
 
 
-def test_each_small_change_is_taken_or_refused_by_both_ways_alike() -> None:
+def test_both_readers_agree_on_each_small_change() -> None:
     text = write_event(WIND, WEATHER).decode()
-    get_used_to(WIND)
+    read_until_pattern_exists(WIND)
     chance = random.Random(7)
     outcomes = {str: 0, Event: 0}
     short = 0
     for at in range(len(text)):
         for splice in chance.sample(SPLICES, 6):
             for changed in (text[:at] + splice + text[at:], text[:at] + splice + text[at + 1 :]):
-                outcomes[type(told(changed.encode()))] += 1
+                outcomes[type(checked_outcome(changed.encode()))] += 1
                 short += read_text(changed.encode(), WEATHER) is not None
     lines = text.split("\n")
     for first in range(len(lines)):
@@ -113,13 +113,15 @@ def test_each_small_change_is_taken_or_refused_by_both_ways_alike() -> None:
             swapped[first], swapped[second] = swapped[second], swapped[first]
             doubled = [*lines[:first], lines[second], *lines[first:]]
             for changed_lines in (swapped, doubled, lines[:first] + lines[second:]):
-                outcomes[type(told("\n".join(changed_lines).encode()))] += 1
+                outcomes[type(checked_outcome("\n".join(changed_lines).encode()))] += 1
     assert min(outcomes.values()) > 400, outcomes
     assert short > 100
 
 
-def test_bytes_that_are_not_utf8_are_left_to_the_parser() -> None:
-    assert isinstance(told(write_event(WIND, WEATHER).replace(b"north", b"n\xffrth")), str)
+def test_direct_reader_leaves_invalid_utf8_to_the_parser() -> None:
+    assert isinstance(
+        checked_outcome(write_event(WIND, WEATHER).replace(b"north", b"n\xffrth")), str
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,10 +133,10 @@ def test_bytes_that_are_not_utf8_are_left_to_the_parser() -> None:
         *("0999-12-31T00:00:00Z", "2023-11-14T22:13:20+01:00", "2023-11-14 22:13:20Z", "٢٠٢٣"),
     ],
 )
-def test_a_time_is_read_by_both_ways_alike(time: str) -> None:
+def test_both_readers_agree_on_times(time: str) -> None:
     text = write_event(WIND, WEATHER).decode()
     assert "2023-11-14T22:13:20Z" in text
-    told(text.replace("2023-11-14T22:13:20Z", time).encode())
+    checked_outcome(text.replace("2023-11-14T22:13:20Z", time).encode())
 
 
 @given(
@@ -145,18 +147,18 @@ def test_a_time_is_read_by_both_ways_alike(time: str) -> None:
         st.text("0123456789.-+eE ", max_size=18),
     )
 )
-def test_a_number_is_read_by_both_ways_alike(number: str) -> None:
+def test_both_readers_agree_on_numbers(number: str) -> None:
     before, name, after = write_event(WIND, WEATHER).decode().partition('"Report/Wind.Speed">')
-    told(f"{before}{name}{number}{after[after.index('<') :]}".encode())
+    checked_outcome(f"{before}{name}{number}{after[after.index('<') :]}".encode())
 
 
-def test_events_of_two_frames_that_take_turns_are_both_read() -> None:
+def test_alternating_events_of_two_frames_are_both_read() -> None:
     other = WIND._replace(id="e2", values={"Report/Wind.Speed": 7}, previous={})
     for event in (WIND, other) * OFTEN * 2:
         assert read_text(write_event(event, WEATHER), WEATHER) == event
 
 
-def test_only_so_many_frames_are_kept() -> None:
+def test_number_of_cached_frames_is_bounded() -> None:
     form = Form.of(WEATHER, "Report/Wind")
     qualities = sorted(form.qualities)
     data: dict[str, Key] = {"Report/Wind.Speed": 30, "Report/Wind.Direction": 5}

@@ -42,8 +42,8 @@ def replace(event: Event, **changes: Any) -> Event:
 
 
 @st.composite
-def told_events(draw: st.DrawFn) -> Event:
-    """Events with every string that XML can carry, a publication time and an availability."""
+def any_events(draw: st.DrawFn) -> Event:
+    """Draws events with all strings that XML can carry, publication times and availabilities."""
     event = draw(events())
     values: dict[str, Key] = dict(event.values)
     for attribute in ALL_TYPES.attributes(event.data_class):
@@ -59,16 +59,15 @@ def told_events(draw: st.DrawFn) -> Event:
     )
 
 
-@given(told_events())
-def test_writing_and_reading_is_the_identity(event: Event) -> None:
+@given(any_events())
+def test_written_event_is_read_back_unchanged(event: Event) -> None:
     written = write_event(event, ALL_TYPES)
     assert read_event(written, ALL_TYPES) == event
     assert read_event(written.decode(), ALL_TYPES) == event
 
 
-@given(told_events())
-def test_equal_events_give_equal_bytes(event: Event) -> None:
-    """Whatever the order in which their values were told."""
+@given(any_events())
+def test_equal_events_give_equal_bytes_in_any_order_of_values(event: Event) -> None:
     turned = replace(
         event,
         values=dict(reversed(event.values.items())),
@@ -77,14 +76,14 @@ def test_equal_events_give_equal_bytes(event: Event) -> None:
     assert write_event(turned, ALL_TYPES) == write_event(event, ALL_TYPES)
 
 
-def test_white_space_survives_in_strings_only() -> None:
+def test_white_space_is_kept_only_in_strings() -> None:
     event = replace(E1, values={f"{HOLDER}.Name": " a\r\nb\t "}, previous={})
     assert read_event(write_event(event, AGENCIES), AGENCIES) == event
     spaced = WRITTEN.replace(b">0.3<", b">\n  0.3\t<")
     assert read_event(spaced, AGENCIES) == E1
 
 
-def test_names_are_resolved_and_labels_accepted() -> None:
+def test_names_are_resolved_and_labels_are_accepted() -> None:
     edited = WRITTEN.replace(b'"Enterprise/Holder.Name"', b'"holder.NAME"')
     edited = edited.replace(b">0.3<", b">Low<").replace(
         b'"Enterprise/Holder"', b'"enterprise/HOLDER"'
@@ -92,19 +91,19 @@ def test_names_are_resolved_and_labels_accepted() -> None:
     assert read_event(edited, AGENCIES) == E1
 
 
-def test_quality_without_a_value_is_not_the_empty_string() -> None:
+def test_absent_value_with_quality_differs_from_the_empty_string() -> None:
     quality = {f"{HOLDER}.Name.currency": 0}
     for values in (quality, quality | {f"{HOLDER}.Name": ""}):
         event = replace(E1, values=values)
         assert read_event(write_event(event, AGENCIES), AGENCIES).values == values
 
 
-def test_comments_instructions_and_cdata_are_transparent() -> None:
+def test_comments_and_instructions_are_ignored_and_cdata_is_read() -> None:
     edited = WRITTEN.replace(b"M. Mecalla", b"M.<!-- x --> <?x y?><![CDATA[Mecalla]]>")
     assert read_event(edited, AGENCIES) == E1
 
 
-def test_availability_is_seconds_or_for_ever() -> None:
+def test_availability_is_a_number_of_seconds_or_infinite() -> None:
     for text, seconds in ((b"INF", inf), (b"0", 0), (b"1e3", 1000), (b".5", 0.5)):
         edited = WRITTEN.replace(b'available="3600"', b'available="' + text + b'"')
         assert read_event(edited, AGENCIES).available_s == seconds
@@ -141,7 +140,7 @@ REFUSED = [
     ("unknown dimension", b'"accuracy"', b'"acuracy"', "{'accuracy', 'completeness'", 7),
     ("dangling reference", b'of="p1">0.3', b'of="p3">0.3', "has the id 'p3'", 8),
     (
-        "quality told twice",
+        "quality given twice",
         b'"p1">0.3</value>',
         b'"p1">0.3</value><value of="p1">0.3</value>',
         "tw",
@@ -162,7 +161,9 @@ REFUSED = [
     [row[1:] for row in REFUSED],
     ids=[row[0] for row in REFUSED],
 )
-def test_a_bad_event_is_refused_at_its_line(old: bytes, new: bytes, said: str, line: int) -> None:
+def test_invalid_event_is_rejected_with_the_line(
+    old: bytes, new: bytes, said: str, line: int
+) -> None:
     assert old in WRITTEN
     with pytest.raises(QnsError) as caught:
         read_event(WRITTEN.replace(old, new), AGENCIES)
@@ -188,7 +189,7 @@ def test_a_bad_event_is_refused_at_its_line(old: bytes, new: bytes, said: str, l
         ("Part.Code", "x" * 70_000, "a string of 70,000 characters"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused(name: str, text: str, said: str) -> None:
+def test_value_of_the_wrong_type_is_rejected(name: str, text: str, said: str) -> None:
     event = (
         '<event xmlns="urn:qns:d2q:1" id="e" class="Thing/Part/Screw" source="INPS">\n'
         f'<data><property name="{name}">{text}</property></data></event>'
@@ -200,7 +201,7 @@ def test_a_value_of_the_wrong_type_is_refused(name: str, text: str, said: str) -
     assert len(str(caught.value)) < 400
 
 
-def test_quality_of_an_enclosing_class_is_refused() -> None:
+def test_quality_of_an_enclosing_class_is_rejected() -> None:
     edited = WRITTEN.replace(b"Enterprise/Holder.Name", b"Enterprise.Code")
     with pytest.raises(QnsError, match=r"line 8: .* is a quality of the enclosing class"):
         read_event(edited, AGENCIES)
@@ -224,7 +225,9 @@ def test_quality_of_an_enclosing_class_is_refused() -> None:
         ({"available_s": nan}, "available for nan seconds"),
     ],
 )
-def test_an_event_that_could_not_be_read_is_not_written(changes: dict[str, Any], said: str) -> None:
+def test_event_that_could_not_be_read_again_is_not_written(
+    changes: dict[str, Any], said: str
+) -> None:
     with pytest.raises(QnsError) as caught:
         write_event(replace(E1, **changes), AGENCIES)
     assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""Whatever the bytes, a reader answers with a value or with a QnsError that says where."""
+"""For any bytes, a reader returns a value or raises a QnsError with the position."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ READERS: dict[str, tuple[Reader, bytes]] = {
 
 
 def refused(reader: Reader, data: bytes) -> QnsError | None:
-    """The error, if there is one; any other exception fails the test."""
+    """Returns the QnsError, or None. Any other exception fails the test."""
     error = None
     try:
         reader(data)
@@ -48,7 +48,7 @@ def refused(reader: Reader, data: bytes) -> QnsError | None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_the_valid_ones_are_read(name: str) -> None:
+def test_valid_document_is_read(name: str) -> None:
     reader, valid = READERS[name]
     assert refused(reader, valid) is None
 
@@ -82,7 +82,7 @@ HOSTILE: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("name", READERS)
-def test_every_reader_refuses_it(name: str, hostile: str) -> None:
+def test_every_reader_rejects_hostile_xml(name: str, hostile: str) -> None:
     reader, valid = READERS[name]
     assert refused(reader, HOSTILE[hostile](valid)) is not None
 
@@ -112,7 +112,7 @@ SNIPPETS = [
 
 @st.composite
 def mutated(draw: st.DrawFn, valid: bytes) -> bytes:
-    """A few pieces cut out, doubled, moved or replaced."""
+    """Draws the text with a few pieces removed, doubled, moved or replaced."""
     data = valid
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(data)))
@@ -136,17 +136,15 @@ def mutated(draw: st.DrawFn, valid: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-def test_mutations_raise_nothing_but_errors_of_ours(name: str, data: st.DataObject) -> None:
+def test_mutated_bytes_raise_only_qns_errors(name: str, data: st.DataObject) -> None:
     reader, valid = READERS[name]
     refused(reader, data.draw(mutated(valid)))
 
 
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-def test_words_in_the_wrong_places_raise_nothing_but_errors_of_ours(
-    name: str, data: st.DataObject
-) -> None:
-    """Stays well-formed more often than the other: reaches deeper into the readers."""
+def test_words_in_wrong_places_raise_only_qns_errors(name: str, data: st.DataObject) -> None:
+    """These texts are well-formed more often, so they reach deeper into the readers."""
     reader, valid = READERS[name]
     words = sorted(set(valid.replace(b">", b" ").replace(b"<", b" ").replace(b'"', b" ").split()))
     old, new = data.draw(st.sampled_from(words)), data.draw(st.sampled_from(words))

@@ -1,4 +1,4 @@
-"""The two textual spellings: what they mean, and that printing and parsing undo each other."""
+"""The two textual spellings: their meaning, and that parsing is the inverse of printing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qns.cbr.intervals import Intervals
 from qns.cbr.region import EVERY_QUALITY, Region
 from qns.cbr.strings import EVERY_STRING, Strings
 from qns.cbr.subscription import Subscription
-from qns.cli.subscriptions import read_any_spelling
+from qns.cli.subscription_file import read_any_spelling
 from qns.d2q.language import parse_statement, parse_subscription
 from qns.d2q.printing import write_readable, write_thesis
 from qns.d2q.schema import Schema
@@ -44,7 +44,7 @@ def weather(text: str) -> Subscription:
     return parse_subscription(text, WEATHER)
 
 
-def assert_printing_and_parsing_undo_each_other(subscription: Subscription, schema: Schema) -> None:
+def assert_parsing_inverts_printing(subscription: Subscription, schema: Schema) -> None:
     for write in (write_readable, write_thesis):
         text = write(subscription, schema)
         again = parse_subscription(text, schema)
@@ -54,18 +54,20 @@ def assert_printing_and_parsing_undo_each_other(subscription: Subscription, sche
 
 
 @given(subscriptions())
-def test_what_is_printed_parses_to_the_same_subscription(subscription: Subscription) -> None:
-    assert_printing_and_parsing_undo_each_other(subscription, ALL_TYPES)
+def test_printed_subscription_parses_to_the_same_subscription(subscription: Subscription) -> None:
+    assert_parsing_inverts_printing(subscription, ALL_TYPES)
 
 
 @given(st.data(), st.sampled_from([AGENCIES, WEATHER]))
-def test_the_shipped_schemas_print_and_parse(data: st.DataObject, schema: Schema) -> None:
-    assert_printing_and_parsing_undo_each_other(data.draw(subscriptions(schema)), schema)
+def test_subscriptions_of_shipped_schemas_print_and_parse(
+    data: st.DataObject, schema: Schema
+) -> None:
+    assert_parsing_inverts_printing(data.draw(subscriptions(schema)), schema)
 
 
 @given(subscriptions(WORDS))
 def test_names_that_are_words_of_the_language_print_and_parse(subscription: Subscription) -> None:
-    assert_printing_and_parsing_undo_each_other(subscription, WORDS)
+    assert_parsing_inverts_printing(subscription, WORDS)
 
 
 CHARACTERS = st.characters(exclude_categories=["Cs", "Cc", "Cn"]) | st.sampled_from(
@@ -77,16 +79,18 @@ ORGANISATION = st.text(CHARACTERS, min_size=1).filter(
 
 
 @given(subscriptions(), st.frozensets(ORGANISATION, min_size=1, max_size=3))
-def test_any_organisation_can_be_named(subscription: Subscription, names: frozenset[str]) -> None:
-    assert_printing_and_parsing_undo_each_other(replace(subscription, sources=names), ALL_TYPES)
+def test_any_organisation_name_prints_and_parses(
+    subscription: Subscription, names: frozenset[str]
+) -> None:
+    assert_parsing_inverts_printing(replace(subscription, sources=names), ALL_TYPES)
 
 
 @given(st.text(CHARACTERS))
-def test_any_string_can_be_asked_for(text: str) -> None:
+def test_any_string_value_prints_and_parses(text: str) -> None:
     wanted = Subscription(
         AGENCIES.scope("Enterprise"), None, {"Enterprise.Code": Strings.of([text])}, "Enterprise"
     )
-    assert_printing_and_parsing_undo_each_other(wanted, AGENCIES)
+    assert_parsing_inverts_printing(wanted, AGENCIES)
 
 
 # -- the worked case of the thesis (semantics §10) ------------------------------------------
@@ -97,7 +101,7 @@ S3 = f'⟨Enterprise/Holder, FiscalCode = "{CODE}", Name.Accuracy ≤ medium⟩'
 S4 = f'⟨Enterprise/Holder : {{INPS, INAIL}}, FiscalCode = "{CODE}", Name.Accuracy ≤ medium⟩'
 
 
-def test_the_subscriptions_of_the_thesis_contain_each_other_as_it_says() -> None:
+def test_containment_of_the_thesis_subscriptions_is_as_in_the_thesis() -> None:
     first, second, third, fourth = (agencies(text) for text in (S1, S2, S3, S4))
     assert first.contains(second)
     assert second.contains(third)
@@ -138,7 +142,7 @@ def test_the_subscriptions_of_the_thesis_contain_each_other_as_it_says() -> None
         ("<enterprise/HOLDER, ENTERPRISE.code = 'a'>", "Enterprise/Holder where Code = 'a'"),
     ],
 )
-def test_both_notations_mean_the_same(thesis: str, readable: str) -> None:
+def test_both_notations_give_the_same_subscription(thesis: str, readable: str) -> None:
     assert agencies(thesis) == agencies(readable)
 
 
@@ -178,7 +182,7 @@ def whole_numbers(*spans: tuple[int, int]) -> Intervals:
         ("Exists", whole_numbers((INTEGER.lo, INTEGER.hi))),
     ],
 )
-def test_operators_on_numbers(condition: str, values: Intervals) -> None:
+def test_operator_on_a_number_gives_the_intervals(condition: str, values: Intervals) -> None:
     expected = {"Report/Wind.Direction": values}
     assert weather(f"Report/Wind where Direction {condition}").constraints == expected
     assert weather(f"<Report/Wind, Direction {condition}>").constraints == expected
@@ -202,7 +206,7 @@ def test_operators_on_numbers(condition: str, values: Intervals) -> None:
         ('= ""', Strings.of([""])),
     ],
 )
-def test_operators_on_strings(condition: str, values: Strings) -> None:
+def test_operator_on_a_string_gives_the_string_set(condition: str, values: Strings) -> None:
     assert agencies(f"Enterprise where Code {condition}").constraints == {"Enterprise.Code": values}
 
 
@@ -228,7 +232,7 @@ def test_operators_on_strings(condition: str, values: Strings) -> None:
         ),
     ],
 )
-def test_operators_on_quality(condition: str, region: Region) -> None:
+def test_operator_on_quality_gives_the_region(condition: str, region: Region) -> None:
     expected = {"Enterprise/Holder.Name.accuracy": region}
     for text in (
         f"Enterprise/Holder where Name.Accuracy {condition}",
@@ -256,13 +260,13 @@ def test_values_and_names_have_more_than_one_spelling(left: str, right: str) -> 
     assert weather(f"Report/Wind/Gust where {left}") == weather(f"Report/Wind/Gust where {right}")
 
 
-def test_dates_are_written_bare_or_quoted() -> None:
+def test_dates_are_accepted_bare_and_quoted() -> None:
     bare = parse_subscription("Thing where Since > 2024-02-29", ALL_TYPES)
     assert bare == parse_subscription('Thing where Since > "2024-02-29"', ALL_TYPES)
     assert write_readable(bare, ALL_TYPES) == "Thing where Since >= 2024-03-01"
 
 
-def test_words_of_the_language_are_names_in_backticks_and_inside_longer_names() -> None:
+def test_words_of_the_language_are_names_in_backticks_or_in_longer_names() -> None:
     text = "`only` from `from`, 'where' where `from` = 1 and Only.In exists and `_` > 2"
     subscription = parse_subscription(text, WORDS)
     assert subscription.data_class == "Only"
@@ -273,7 +277,7 @@ def test_words_of_the_language_are_names_in_backticks_and_inside_longer_names() 
     )
 
 
-def test_a_label_may_be_a_word_of_the_language() -> None:
+def test_label_can_be_a_word_of_the_language() -> None:
     spelled = parse_subscription("`Only` where From.accuracy = `between`", WORDS)
     assert spelled == parse_subscription("`Only` where From.accuracy = 0.5", WORDS)
     assert parse_subscription("`Only` where From.accuracy = `_`", WORDS) == parse_subscription(
@@ -282,20 +286,20 @@ def test_a_label_may_be_a_word_of_the_language() -> None:
 
 
 @pytest.mark.parametrize("label", ["Ⅷ", "_", "é", "high-2"])
-def test_every_label_of_the_schema_can_be_asked_for(label: str) -> None:
+def test_every_label_of_the_schema_can_be_used(label: str) -> None:
     schema = Schema("labels", {"A": {"X": "string"}}, {label: 0.8})
     written = f"`{label}`" if label == "_" else label
     found = parse_subscription(f"A where X.accuracy >= {written}", schema)
     assert found == parse_subscription("A where X.accuracy >= 0.8", schema)
 
 
-def test_a_class_named_subscription_is_no_xml() -> None:
+def test_class_named_subscription_is_not_mistaken_for_xml() -> None:
     for text in ("<subscription>", "< subscription >", "<Subscription, To = 3>"):
         assert parse_subscription(text, WORDS).data_class == "subscription"
         assert read_any_spelling(text, WORDS).data_class == "subscription"
 
 
-def test_the_author_s_text_is_kept_and_a_label_is_not() -> None:
+def test_original_text_is_kept_and_labels_become_numbers() -> None:
     subscription = agencies(S4)
     assert subscription.text == S4
     assert write_readable(subscription, AGENCIES) == (
@@ -306,7 +310,7 @@ def test_the_author_s_text_is_kept_and_a_label_is_not() -> None:
     )
 
 
-def test_a_statement_knows_where_everything_stands() -> None:
+def test_statement_records_the_position_of_each_part() -> None:
     statement = parse_statement('<only Report : {"a", b},\n Speed = 5 and Station in {"x"}, _>')
     speed, station = statement.terms
     assert (statement.data_class, statement.class_mark) == ("Report", Mark(1, 7))
@@ -326,16 +330,16 @@ ROWS = re.findall(r"^\| (.+) \| `(.+)` \| `([⟨<].+)` \|$", REFERENCE, re.MULTI
 
 
 @pytest.mark.parametrize(("written", "readable", "thesis"), ROWS)
-def test_the_reference_shows_two_spellings_of_one_subscription(
+def test_language_page_shows_two_spellings_of_the_same_subscription(
     written: str, readable: str, thesis: str
 ) -> None:
     assert weather(readable) == weather(thesis)
-    if written.startswith("`"):  # what QNS prints
+    if written.startswith("`"):  # the output of QNS
         subscription = weather(written.strip("`"))
         assert write_readable(subscription, WEATHER) == readable
         assert write_thesis(subscription, WEATHER) == thesis
 
 
-def test_the_reference_shows_every_operator() -> None:
+def test_language_page_shows_every_operator() -> None:
     shown = {term.operator for row in ROWS for term in parse_statement(row[1]).terms}
     assert shown == set(Operator)

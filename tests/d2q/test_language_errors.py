@@ -1,4 +1,4 @@
-"""Whatever the text, either it parses or a QnsError says what is wrong, and where."""
+"""Any text either parses or raises a QnsError that says what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def error_of(text: str) -> QnsError:
         ("<Report where Station exists>", 9, "expected ':', ',' or '>', found 'where'"),
         ("<Report, Station exists ⊥>", 25, "expected 'and', ',' or '>', found '⊥'"),
         ("<Report, _, _, _>", 14, "expected '>', found ',' (three parts at most"),
-        # what is no text at all
+        # not a text
         ("Report\x00", 7, r"found '\x00'"),
         ("Report where Station\x1c exists", 21, r"expected an operator, found '\x1c'"),
         ("Report \ud800", 8, r"found '\ud800'"),
@@ -113,7 +113,7 @@ def error_of(text: str) -> QnsError:
         (' <subscription class="Report">', 2, "this is the XML spelling"),
     ],
 )
-def test_what_does_not_parse_is_shown(text: str, column: int, message: str) -> None:
+def test_parse_error_shows_the_column_and_the_message(text: str, column: int, message: str) -> None:
     error = error_of(text)
     assert isinstance(error, LanguageError)
     assert (error.line, error.column) == (1, column)
@@ -176,7 +176,7 @@ def test_what_does_not_parse_is_shown(text: str, column: int, message: str) -> N
         ("Report/Wind where Station.accuracy = 1", QnsError, 19, "the enclosing class Report"),
     ],
 )
-def test_what_the_schema_refuses_is_shown(
+def test_schema_error_shows_the_position_and_the_message(
     text: str, kind: type[QnsError], column: int, message: str
 ) -> None:
     error = error_of(text)
@@ -185,14 +185,14 @@ def test_what_the_schema_refuses_is_shown(
     assert message in str(error)
 
 
-def test_contradicting_conditions_name_the_attribute_and_the_last_of_them() -> None:
+def test_contradiction_error_names_the_attribute_and_the_last_condition() -> None:
     error = error_of("Report/Wind where Speed > 5 and\n Speed < 3")
     assert isinstance(error, Unsatisfiable)
     assert error.attribute == "Report/Wind.Speed"
     assert (error.line, error.column) == (2, 2)
 
 
-def test_an_error_on_a_later_line_says_so() -> None:
+def test_error_on_a_later_line_has_the_line() -> None:
     assert str(error_of("Report\nwhere Station exists\n  adn Region exists")) == (
         "line 3, column 3: expected 'and' or the end, found 'adn' (did you mean and?)"
     )
@@ -207,13 +207,13 @@ def test_an_error_on_a_later_line_says_so() -> None:
         ("Report where " + " and ".join(["Station in {'a', 'b', 'c'}"] * 3_000), 14 + 31 * 2730),
     ],
 )
-def test_too_many_conditions_are_refused_where_they_become_too_many(text: str, column: int) -> None:
+def test_too_many_conditions_are_rejected_at_the_first_excess_one(text: str, column: int) -> None:
     error = error_of(text)
     assert isinstance(error, LimitExceeded)
     assert (error.line, error.column) == (1, column)
 
 
-def test_a_text_that_is_too_long_is_refused_before_it_is_read() -> None:
+def test_too_long_text_is_rejected_before_parsing() -> None:
     for text in (
         "<" * 1_100_000,
         f'Report where Station = "{"a" * 1_100_000}"',
@@ -228,7 +228,7 @@ def test_a_text_that_is_too_long_is_refused_before_it_is_read() -> None:
     "filler", ["a", "a.", "a/", "`a`.", '"', "'", "\\", "1", " ", "\n", "<=", "{"]
 )
 @pytest.mark.parametrize("start", ["", "Report where Station = ", "Report where Station = '"])
-def test_long_texts_are_read_in_linear_time(start: str, filler: str) -> None:
+def test_long_texts_are_parsed_in_linear_time(start: str, filler: str) -> None:
     text = start + filler * ((MAX_TEXT_LENGTH - 100) // len(filler))
     started = time.perf_counter()
     assert len(str(error_of(text))) < 500
@@ -242,11 +242,11 @@ REFERENCE = Path(__file__).parents[2].joinpath("docs", "language.md").read_text(
     ("text", "error"),
     re.findall(r"^(.+)\n((?:line \d+, )?column \d+: .+)$", REFERENCE, re.MULTILINE),
 )
-def test_the_reference_shows_errors_as_they_are_printed(text: str, error: str) -> None:
+def test_language_page_shows_errors_verbatim(text: str, error: str) -> None:
     assert str(error_of(text)) == error
 
 
-# -- anything at all ------------------------------------------------------------------------
+# -- arbitrary texts ------------------------------------------------------------------------
 
 
 def outcome(text: str) -> Subscription | QnsError:
@@ -256,7 +256,7 @@ def outcome(text: str) -> Subscription | QnsError:
         return error
 
 
-def assert_parses_or_says_why_not(text: str) -> None:
+def assert_parses_or_raises_qns_error(text: str) -> None:
     found = outcome(text)
     if isinstance(found, QnsError):
         str(found).encode()  # it can be printed
@@ -282,17 +282,17 @@ ANY_CHARACTER = st.characters(exclude_categories=())
 
 
 @given(st.text(ANY_CHARACTER))
-def test_any_text_parses_or_says_why_not(text: str) -> None:
-    assert_parses_or_says_why_not(text)
+def test_any_text_parses_or_raises_a_qns_error(text: str) -> None:
+    assert_parses_or_raises_qns_error(text)
 
 
 @given(st.lists(st.sampled_from([*PIECES, "\n"])), st.sampled_from([" ", ""]))
-def test_any_sequence_of_words_parses_or_says_why_not(pieces: list[str], space: str) -> None:
-    assert_parses_or_says_why_not(space.join(pieces))
+def test_any_sequence_of_words_parses_or_raises_a_qns_error(pieces: list[str], space: str) -> None:
+    assert_parses_or_raises_qns_error(space.join(pieces))
 
 
 @given(st.data())
-def test_a_subscription_with_slips_parses_or_says_why_not(data: st.DataObject) -> None:
+def test_mistyped_subscription_parses_or_raises_a_qns_error(data: st.DataObject) -> None:
     subscription: Subscription = data.draw(subscriptions())
     text = data.draw(st.sampled_from([write_readable, write_thesis]))(subscription, ALL_TYPES)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -300,10 +300,10 @@ def test_a_subscription_with_slips_parses_or_says_why_not(data: st.DataObject) -
         end = data.draw(st.integers(start, min(len(text), start + 5)))
         slip = data.draw(st.sampled_from(["", " ", text[start:end] * 2, *PIECES]) | ANY_CHARACTER)
         text = text[:start] + slip + text[end:]
-    assert_parses_or_says_why_not(text)
+    assert_parses_or_raises_qns_error(text)
 
 
 @given(st.text(ANY_CHARACTER))
-def test_any_text_in_any_place_parses_or_says_why_not(text: str) -> None:
+def test_any_text_at_any_position_parses_or_raises_a_qns_error(text: str) -> None:
     for around in ("Thing from {}", "Thing where {}", "<Thing, {}>", "Thing where Code = '{}'"):
-        assert_parses_or_says_why_not(around.replace("{}", text))
+        assert_parses_or_raises_qns_error(around.replace("{}", text))

@@ -1,4 +1,4 @@
-"""Limits: whatever is accepted can be printed and parsed again, and is read in bounded time."""
+"""Limits: an accepted subscription can be printed and parsed again, in bounded time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from qns.errors import LimitExceeded
 UNSEEN = "\U0010fffd"  # takes twelve characters when it is printed
 LINEAGE = ["/".join(["N" * 200] * depth) for depth in range(1, 65)]
 DEEP = LINEAGE[-1]
-LONG_NAME = f"{DEEP}.S"  # nothing shorter will do: all classes around it have an S and this name
+LONG_NAME = f"{DEEP}.S"  # no shorter name is unique: all enclosing classes have an S and this name
 WIDE = Schema(
     "wide",
     {path: {"S": "string"} for path in LINEAGE}
@@ -77,7 +77,7 @@ LARGEST = {
 
 
 @pytest.mark.parametrize("text", LARGEST.values(), ids=LARGEST)
-def test_the_largest_subscriptions_print_and_parse(text: str) -> None:
+def test_largest_subscriptions_print_and_parse(text: str) -> None:
     schema = WEATHER if text.startswith("Report") else WIDE
     started = time.perf_counter()
     subscription = parse_subscription(text, schema)
@@ -122,14 +122,14 @@ def spelled_again(subscription: Subscription, schema: Schema) -> list[Subscripti
         (f"Report where Station = '{'x' * 1_000_000}'", "a string of 1,000,000 characters"),
     ],
 )
-def test_more_is_refused(text: str, said: str) -> None:
+def test_subscription_beyond_a_limit_is_rejected(text: str, said: str) -> None:
     with pytest.raises(LimitExceeded) as caught:
         parse_subscription(text, WEATHER if text.startswith("Report") else WIDE)
     assert said in str(caught.value)
     assert caught.value.line == 1
 
 
-def test_conditions_that_contradict_a_thousand_others_are_pointed_at() -> None:
+def test_error_points_at_the_condition_that_contradicts_a_thousand_others() -> None:
     conditions = " and ".join(f"Station contains 'x{n:04}'" for n in range(2_000))
     text = f"Report where {conditions} and Station = 'y' and Region exists"
     with pytest.raises(Exception, match="no event can satisfy") as caught:
@@ -151,12 +151,12 @@ def test_conditions_that_contradict_a_thousand_others_are_pointed_at() -> None:
         (12.50, "12.5"),
     ],
 )
-def test_long_numbers_have_an_exponent(number: float, written: str) -> None:
+def test_long_numbers_are_written_with_an_exponent(number: float, written: str) -> None:
     assert write_number(number) == written
     assert float(written) == number
 
 
-def test_numbers_with_an_exponent_are_read_wherever_they_are_written() -> None:
+def test_numbers_with_an_exponent_are_read_in_all_formats() -> None:
     key = DECIMAL.key(1e285)
     event = Event("e", "Report/Wind", "Met01", {"Report/Wind.Speed": key})
     written = write_event(event, WEATHER)
@@ -171,6 +171,6 @@ def test_numbers_with_an_exponent_are_read_wherever_they_are_written() -> None:
     assert read_schema(write_schema(schema)) == schema
 
 
-def test_no_written_decimal_is_long() -> None:
+def test_length_of_written_decimals_is_bounded() -> None:
     for key in (DECIMAL.lo, DECIMAL.hi, 1, -1, DECIMAL.hi // 2, DECIMAL.lo // 3):
         assert len(write_number(float(str(DECIMAL.value(key))))) <= 24

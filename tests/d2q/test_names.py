@@ -1,4 +1,4 @@
-"""Names in a schema whose classes and properties are called alike: each stays within reach."""
+"""Names in a schema whose classes and properties have equal names: each can be expressed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALIKE = Schema(
 )
 
 
-def test_a_qualified_name_means_itself_and_a_brief_one_must_be_clear() -> None:
+def test_qualified_name_is_unique_and_ambiguous_short_name_is_rejected() -> None:
     for path in ALIKE.classes:
         for attribute in ALIKE.attributes(path):
             assert ALIKE.attribute(path, attribute.name) == attribute
@@ -36,7 +36,7 @@ def test_a_qualified_name_means_itself_and_a_brief_one_must_be_clear() -> None:
             assert ALIKE.attribute(path, spelled(ALIKE, path, attribute.name)) == attribute
 
 
-def test_in_a_class_named_like_the_one_around_it_the_full_name_wins() -> None:
+def test_full_name_takes_precedence_in_a_class_named_like_its_parent() -> None:
     schema = Schema("a", {"A": {"X": "string"}, "A/A": {"X": "string"}})
     for name, meant in (("A.X", "A.X"), ("A/A.X", "A/A.X")):
         found = parse_subscription(f"A/A where {name} = 'v'", schema)

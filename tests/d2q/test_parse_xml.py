@@ -1,4 +1,4 @@
-"""The hardened parser: what it accepts, what it refuses, and at what cost."""
+"""The hardened parser: what it accepts, what it rejects, and at what cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from qns.errors import DocumentError, LimitExceeded, QnsError
         "<a><!-- c -->&#xE9;<?x y?></a>\n<!-- the end -->",
     ],
 )
-def test_one_text_in_many_clothes(data: bytes | str) -> None:
+def test_equal_documents_in_different_encodings_are_read_alike(data: bytes | str) -> None:
     root = parse_xml(data)
     assert (root.tag, root.text, len(root)) == ("a", "é", 0)
 
@@ -81,7 +81,7 @@ MALFORMED = [
 @pytest.mark.parametrize(
     ("data", "said", "line"), [row[1:] for row in MALFORMED], ids=[row[0] for row in MALFORMED]
 )
-def test_malformed_or_dangerous_xml_is_refused_at_its_line(
+def test_malformed_or_dangerous_xml_is_rejected_with_the_line(
     data: bytes | str, said: str, line: int
 ) -> None:
     with pytest.raises(QnsError) as caught:
@@ -110,7 +110,9 @@ def attributes(count: int) -> bytes:
     ],
     ids=["bytes", "depth", "elements", "attributes"],
 )
-def test_the_bounds(at_the_bound: bytes, beyond: bytes) -> None:
+def test_xml_at_a_bound_is_accepted_and_beyond_it_rejected(
+    at_the_bound: bytes, beyond: bytes
+) -> None:
     assert parse_xml(at_the_bound).tag == "a"
     with pytest.raises(LimitExceeded) as caught:
         parse_xml(beyond)
@@ -118,7 +120,7 @@ def test_the_bounds(at_the_bound: bytes, beyond: bytes) -> None:
     assert "at most" in caught.value.remedy
 
 
-def test_the_place_of_a_limit_is_where_it_is_reached() -> None:
+def test_limit_error_has_the_line_where_the_limit_is_reached() -> None:
     with pytest.raises(LimitExceeded) as caught:
         parse_xml(b"<a>\n" + b"\n" * MAX_BYTES)
     assert caught.value.line == MAX_BYTES - 2
@@ -140,14 +142,14 @@ def test_the_place_of_a_limit_is_where_it_is_reached() -> None:
     ],
     ids=["attributes", "elements", "prefixes", "references", "comment", "instructions", "blank"],
 )
-def test_no_megabyte_costs_much(bomb: bytes) -> None:
+def test_hostile_megabyte_is_processed_in_bounded_time(bomb: bytes) -> None:
     start = time.process_time()
     with suppress(QnsError):
         parse_xml(bomb)
     assert time.process_time() - start < 2, "measured: 0.1 s at most"
 
 
-def test_validation_names_line_element_and_what_was_expected() -> None:
+def test_validation_error_has_line_element_and_expectation() -> None:
     root = parse_xml(b'<event xmlns="urn:qns:d2q:1" id="e" class="c" source="s">\n<dat/></event>')
     with pytest.raises(DocumentError) as caught:
         validate(root, "event")
@@ -155,8 +157,8 @@ def test_validation_names_line_element_and_what_was_expected() -> None:
     assert "Expected is ( data )" in str(caught.value)
 
 
-def test_threads_get_their_own_errors() -> None:
-    """A schema of lxml keeps one error log for all."""
+def test_concurrent_validations_report_their_own_errors() -> None:
+    """A schema of lxml has one error log for all threads."""
 
     def error(number: int) -> bool:
         root = parse_xml(f'<event xmlns="urn:qns:d2q:1" a{number}=""/>')
@@ -168,8 +170,8 @@ def test_threads_get_their_own_errors() -> None:
         assert all(threads.map(error, range(2_000)))
 
 
-def test_our_own_documents_are_read_in_the_thread_that_asks() -> None:
-    """They begin with a declaration, which leaves no name behind; other instructions would."""
+def test_documents_of_qns_are_read_in_the_calling_thread() -> None:
+    """They begin with a declaration, which leaves no name in lxml, unlike other instructions."""
     own = b"<?xml version='1.0' encoding='UTF-8'?>\n<a/>"
     assert Vocabulary().takes(words_of(own))
     assert not Vocabulary().takes(words_of(b'<?xml-style href="x"?><a/>'))

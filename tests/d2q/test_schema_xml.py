@@ -25,7 +25,7 @@ WRITTEN = write_schema(AGENCIES)
 
 
 @given(schemas())
-def test_writing_and_reading_is_the_identity(schema: Schema) -> None:
+def test_written_schema_is_read_back_unchanged(schema: Schema) -> None:
     found = read_schema(write_schema(schema))
     assert found == schema
     assert found.classes == schema.classes
@@ -59,7 +59,9 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("old", "new", "said", "line"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_schema_is_refused_at_its_line(old: bytes, new: bytes, said: str, line: int) -> None:
+def test_invalid_schema_is_rejected_with_the_line(
+    old: bytes, new: bytes, said: str, line: int
+) -> None:
     assert old in WRITTEN
     with pytest.raises(QnsError) as caught:
         read_schema(WRITTEN.replace(old, new))
@@ -69,18 +71,18 @@ def test_a_bad_schema_is_refused_at_its_line(old: bytes, new: bytes, said: str, 
 
 
 @pytest.mark.parametrize("name", ["agencies", "Agencies", "WEATHER", "weather"])
-def test_a_shipped_schema_is_known_by_its_name(name: str) -> None:
+def test_shipped_schema_is_loaded_by_name(name: str) -> None:
     assert load_schema(name) is SHIPPED[name.lower()]
 
 
-def test_a_schema_is_loaded_from_a_file(tmp_path: Path) -> None:
+def test_schema_is_loaded_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.dtd").write_text(write_dtd(WEATHER), encoding="utf-8")
     (tmp_path / "Mine.XML").write_bytes(write_schema(WEATHER))
     assert load_schema(str(tmp_path / "mine.dtd")) == WEATHER
     assert load_schema(str(tmp_path / "Mine.XML")) == WEATHER
 
 
-def test_a_schema_that_cannot_be_loaded_names_the_file_and_the_remedy(tmp_path: Path) -> None:
+def test_loading_error_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "bad.xml").write_bytes(WRITTEN.replace(b"string", b"text"))
     (tmp_path / "bad.dtd").write_text("<!ELEMENT a EMPTY>")
     (tmp_path / "folder.xml").mkdir()
@@ -101,7 +103,7 @@ def test_a_schema_that_cannot_be_loaded_names_the_file_and_the_remedy(tmp_path: 
 
 
 @pytest.mark.parametrize("name", XSDS)
-def test_the_xsds_are_valid_and_documented(name: str) -> None:
+def test_xsd_is_valid_and_documented(name: str) -> None:
     tree = etree.parse(shipped_file(f"{name}.xsd"))
     etree.XMLSchema(tree)
     assert tree.getroot().get("targetNamespace") == NAMESPACE
@@ -112,8 +114,8 @@ def test_the_xsds_are_valid_and_documented(name: str) -> None:
         assert any(texts) or attributes < 3, f"{declared.get('name')} says nothing of itself"
 
 
-def test_the_xsds_fit_together_in_one_namespace(tmp_path: Path) -> None:
-    """SOAP includes all of them."""
+def test_xsds_can_be_combined_in_one_namespace(tmp_path: Path) -> None:
+    """The SOAP contract includes all of them."""
     includes = "".join(
         f'<xs:include schemaLocation="{shipped_file(f"{name}.xsd").as_uri()}"/>' for name in XSDS
     )
@@ -133,7 +135,7 @@ def test_the_xsds_fit_together_in_one_namespace(tmp_path: Path) -> None:
         ("subscription", "Operator", [operator.value for operator in Operator]),
     ],
 )
-def test_the_xsds_list_what_the_code_knows(
+def test_xsd_enumerations_equal_those_of_the_code(
     xsd: str, type_name: str, wanted: dict[str, object] | list[str] | tuple[str, ...]
 ) -> None:
     tree = etree.parse(shipped_file(f"{xsd}.xsd"))

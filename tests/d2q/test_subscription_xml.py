@@ -41,7 +41,7 @@ S4 = """<?xml version="1.0"?>
 
 
 @given(subscriptions())
-def test_writing_and_reading_is_the_identity(subscription: Subscription) -> None:
+def test_written_subscription_is_read_back_unchanged(subscription: Subscription) -> None:
     written = write_subscription(subscription, ALL_TYPES)
     found = read_subscription(written, ALL_TYPES)
     assert found == subscription
@@ -50,19 +50,19 @@ def test_writing_and_reading_is_the_identity(subscription: Subscription) -> None
 
 
 @given(st.frozensets(texts(), min_size=1, max_size=3), st.booleans())
-def test_every_string_survives(listed: frozenset[str], excluded: bool) -> None:
+def test_every_string_is_written_and_read_unchanged(listed: frozenset[str], excluded: bool) -> None:
     values = Strings.described(excluded=listed) if excluded else Strings.of(listed)
     given = Subscription(frozenset({"Other"}), None, {"Other.Name": values}, "Other")
     assert read_subscription(write_subscription(given, ALL_TYPES), ALL_TYPES) == given
 
 
 @given(st.lists(subscriptions(), max_size=3))
-def test_a_list_keeps_ids_and_order(given: list[Subscription]) -> None:
+def test_list_of_subscriptions_keeps_ids_and_order(given: list[Subscription]) -> None:
     named = [(f"s {number}", subscription) for number, subscription in enumerate(given)]
     assert read_subscriptions(write_subscriptions(named, ALL_TYPES), ALL_TYPES) == named
 
 
-def test_the_subscription_of_the_thesis() -> None:
+def test_thesis_subscription_is_read_from_xml() -> None:
     found = read_subscription(S4, AGENCIES)
     assert found.sources == {"INPS", "INAIL"}
     assert found.only, "a quality constraint makes the scope exactly the class"
@@ -73,8 +73,8 @@ def test_the_subscription_of_the_thesis() -> None:
     assert "medium" in found.text
 
 
-def test_the_largest_subscription_fits() -> None:
-    """As many terms as are allowed, each as long as a number can be."""
+def test_largest_subscription_fits_the_byte_limit() -> None:
+    """It has as many terms as are allowed, each as long as a number can be."""
     listed = [(DECIMAL.hi - 2 * index, DECIMAL.hi - 2 * index) for index in range(MAX_NORMAL_TERMS)]
     values = Intervals.of(listed)
     given = Subscription(
@@ -88,7 +88,7 @@ def written(body: str, path: str = "Thing/Part") -> str:
 
 
 def constraint(attribute: str, operator: str, *values: str, previous: bool = False) -> str:
-    """Values that are elements already stand for themselves."""
+    """Returns a constraint element. Values that are elements are inserted as they are."""
     inside = "".join(v if v.startswith("<") else f"<value>{v}</value>" for v in values)
     more = ' previous="true"' if previous else ""
     return f'<constraint attribute="{attribute}" operator="{operator}"{more}>{inside}</constraint>'
@@ -156,7 +156,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("body", "said"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_a_bad_subscription_is_refused_with_its_line(body: str, said: str) -> None:
+def test_invalid_subscription_is_rejected_with_the_line(body: str, said: str) -> None:
     with pytest.raises(QnsError) as caught:
         read_subscription(written(body), ALL_TYPES)
     assert said in str(caught.value)
@@ -165,12 +165,12 @@ def test_a_bad_subscription_is_refused_with_its_line(body: str, said: str) -> No
     assert len(str(caught.value)) < 600
 
 
-def test_the_class_is_checked() -> None:
+def test_unknown_class_is_rejected() -> None:
     with pytest.raises(QnsError, match="line 1: unknown class 'Thing/Prat'"):
         read_subscription(written("", "Thing/Prat"), ALL_TYPES)
 
 
-def test_a_list_is_not_a_subscription() -> None:
+def test_list_is_rejected_where_one_subscription_is_expected() -> None:
     with pytest.raises(QnsError, match="'subscription' in"):
         read_subscription(write_subscriptions([], ALL_TYPES), ALL_TYPES)
     with pytest.raises(QnsError, match="'subscriptions' in"):

@@ -1,4 +1,4 @@
-"""Small worlds of whole peers, and words put into a peer's ear by hand."""
+"""Small simulated worlds of whole peers, and messages that a test makes by hand."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from qns.d2q.shipped import WEATHER
 from qns.edl.messages import Entry, Envelope, Notification, Reply, Request
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
-from qns.gateway import Gateway
-from qns.iil.requests import Deliveries, InstallDocument, Publish, Read, Subscribe
-from qns.inputs import Effects, Received
-from qns.peer import Peer
-from qns.recovery import Settings
+from qns.iil.requests import Deliveries, InstallDocument, Publish, PullDeliveries, Subscribe
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Effects, Received
+from qns.peer.peer import Peer
+from qns.peer.recovery import Settings
 from qns.simulation.world import TUNING, World
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
@@ -30,7 +30,7 @@ def federation(*names: str, capability: int = 4) -> Federation:
 
 
 def world_of(*names: str, capability: int = 4, **tuning: Any) -> World:
-    """A world in which everybody is up and has said hello."""
+    """Returns a world in which every peer has started and exchanged hellos."""
     world = World(1, federation(*names, capability=capability), replace(TUNING, **tuning))
     world.start()
     world.run_for(1.0)
@@ -55,54 +55,58 @@ def publish(world: World, name: str, *ids: str, available: object = 0) -> None:
 
 
 def delivered(world: World, name: str, id: str = "s") -> list[str]:
-    """The events in the subscription's queue, oldest first."""
-    answer = world.do(name, Read(OWNER, id, limit=1_000_000))
+    """Returns the ids of the events in the queue of a subscription, oldest first."""
+    answer = world.do(name, PullDeliveries(OWNER, id, limit=1_000_000))
     assert isinstance(answer, Deliveries)
     return [each.event for each in answer.deliveries]
 
 
 def install(world: World, document: Federation, *names: str) -> None:
-    """The document comes into force: told to these, who tell the others."""
+    """Installs a new federation document at these peers; the others fetch it from them."""
     before, world.federation = world.federation, document
     for name in before.organisations.keys() - document.organisations.keys():
-        world.note(name, "leave", joined=before[name].joined)
+        world.note(name, "leave", joined=before[name].incarnation)
     for name, each in document.organisations.items():
-        if name not in before or before[name].joined != each.joined:
-            world.note(name, "join", joined=each.joined)
+        if name not in before or before[name].incarnation != each.incarnation:
+            world.note(name, "join", joined=each.incarnation)
     for name in names:
         world.do(name, InstallDocument(write_federation(document)))
 
 
 def cut(world: World, one: str, other: str) -> None:
+    """Cuts the network between two peers in both directions."""
     world.network.cut(one, other)
     world.network.cut(other, one)
 
 
-def tell(peer: Peer, sender: str, body: Request | Reply, now: float, **head: Any) -> Effects:
-    """The peer receives a request, as if from the sender; what its turn brings about."""
+def deliver_request(
+    peer: Peer, sender: str, body: Request | Reply, now: float, **head: Any
+) -> Effects:
+    """Runs one turn of a peer with a request of the sender; returns its effects."""
     head = {"document": peer.federation.version, "reachability": (), **head}
     envelope = Envelope(sender, head["document"], head["reachability"], body)
     _, effects = peer.turn([Received(envelope)], now)
     return effects
 
 
-def say(world: World, sender: str, to: str, body: Request | Reply, **head: Any) -> None:
-    """A request that wandered through the network, or that the sender made up."""
+def send(world: World, sender: str, to: str, body: Request | Reply, **head: Any) -> None:
+    """Puts a delayed or forged request into the inbox of a peer."""
     document = head.get("document", world.federation.version)
     envelope = Envelope(sender, document, head.get("reachability", ()), body)
     world._arrive(world.nodes[to], Received(envelope), None)
 
 
 def notification(
-    source: str, id: str, entry: Entry, *, path: tuple[str, ...] = (), joined: int = 1
+    source: str, id: str, entry: Entry, *, path: tuple[str, ...] = (), incarnation: int = 1
 ) -> Notification:
-    """What the source would have sent, had it published a report with this id."""
+    """Returns the notification of a report with this id, as its source would send it."""
     fields = {"id": id, "class": "Report", "source": source}
     xml = write_event(EventReader(WEATHER).from_fields(fields), WEATHER)
-    return Notification(source, joined, 1, 1, id, xml, 0.0, entry, path or (source,))
+    return Notification(source, incarnation, 1, 1, id, xml, 0.0, entry, path or (source,))
 
 
 def lone_gateway(document: Federation, name: str = "P") -> Gateway:
+    """Returns a gateway outside any simulated world, so that a test makes all its inputs."""
     return Gateway.open(
         Settings(name, TUNING, DictionaryIndex),
         MemoryStore(),

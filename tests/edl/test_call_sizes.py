@@ -1,4 +1,4 @@
-"""No call carries more than its share of bytes, and no event is too large to be sent alone."""
+"""A call or a pull stays within its byte limit; one event may exceed it if it goes alone."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.edl.messages import Notification, Notify
 from qns.federation.document import Federation
-from qns.iil.requests import Deliveries, Publish, Read, Subscribe
+from qns.iil.requests import Deliveries, Publish, PullDeliveries, Subscribe
 from qns.simulation.world import TUNING, World
 from tests.resting import comes_to_rest_and_holds
 
-MOST = 5_000
+BYTE_LIMIT = 5_000
 HOSTS = dict.fromkeys(("Consumer", "Producer"), ("Report",))
 
 
 def world_of(**tuning: Any) -> World:
     federation = Federation.of("weather", WEATHER, HOSTS)
-    world = World(5, federation, replace(TUNING, bytes_per_call=MOST, **tuning))
+    world = World(5, federation, replace(TUNING, bytes_per_call=BYTE_LIMIT, **tuning))
     world.start()
     world.do("Consumer", Subscribe("ann", "Report", id="s1"))
     world.run_for(2)
@@ -29,11 +29,12 @@ def world_of(**tuning: Any) -> World:
 
 
 def publish(world: World, id: str, size: int) -> None:
-    told = {"id": id, "class": "Report", "source": "Producer", "data": {"Region": "x" * size}}
-    world.do("Producer", Publish(EventReader(WEATHER).from_fields(told)))
+    fields = {"id": id, "class": "Report", "source": "Producer", "data": {"Region": "x" * size}}
+    world.do("Producer", Publish(EventReader(WEATHER).from_fields(fields)))
 
 
-def notified(world: World) -> list[list[Notification]]:
+def notify_calls(world: World) -> list[list[Notification]]:
+    """Returns the notifications of every Notify call."""
     return [
         [item for item in body.items if isinstance(item, Notification)]
         for _, _, _, body in world.traffic
@@ -41,8 +42,8 @@ def notified(world: World) -> list[list[Notification]]:
     ]
 
 
-@pytest.mark.parametrize("is_reachable", [True, False], ids=["at once", "sent again"])
-def test_a_call_is_cut_where_its_bytes_are_full(is_reachable: bool) -> None:
+@pytest.mark.parametrize("is_reachable", [True, False], ids=["first attempt", "after a partition"])
+def test_notify_call_stays_within_its_byte_limit(is_reachable: bool) -> None:
     world = world_of()
     if not is_reachable:
         world.network.cut("Producer", "Consumer")
@@ -52,14 +53,14 @@ def test_a_call_is_cut_where_its_bytes_are_full(is_reachable: bool) -> None:
     if not is_reachable:
         world.run_for(10)
     comes_to_rest_and_holds(world)
-    calls = notified(world)
+    calls = notify_calls(world)
     assert {item.event for items in calls for item in items} == {f"e{n}" for n in range(8)}
     assert any(len(items) > 1 for items in calls)
     for items in calls:
-        assert len(items) == 1 or sum(len(item.xml) for item in items) <= MOST
+        assert len(items) == 1 or sum(len(item.xml) for item in items) <= BYTE_LIMIT
 
 
-def test_a_user_reads_as_much_as_fits_and_one_event_at_least() -> None:
+def test_pull_returns_events_within_the_byte_limit_and_at_least_one() -> None:
     world = world_of()
     for nth, size in enumerate([1_000, 1_000, 20_000, 100]):
         publish(world, f"e{nth}", size)
@@ -67,7 +68,7 @@ def test_a_user_reads_as_much_as_fits_and_one_event_at_least() -> None:
     read = []
     after = 0
     while True:
-        answer = world.do("Consumer", Read("ann", "s1", after))
+        answer = world.do("Consumer", PullDeliveries("ann", "s1", after))
         assert isinstance(answer, Deliveries)
         if not answer.deliveries:
             break
@@ -76,7 +77,7 @@ def test_a_user_reads_as_much_as_fits_and_one_event_at_least() -> None:
     assert read == [["e0", "e1"], ["e2"], ["e3"]]
 
 
-def test_large_subtrees_count_too() -> None:
+def test_subtrees_count_towards_the_byte_limit_of_a_call() -> None:
     names = [f"C{nth:02}" for nth in range(30)]
     federation = Federation.of("weather", WEATHER, {"P": ("Report",)} | dict.fromkeys(names, ()), 1)
     world = World(5, federation, replace(TUNING, bytes_per_call=40_000))
@@ -84,9 +85,9 @@ def test_large_subtrees_count_too() -> None:
     for name in names:
         world.do(name, Subscribe("ann", "Report", id="s1"))
     world.run_for(3)
-    told = [{"id": f"e{nth}", "class": "Report", "source": "P"} for nth in range(12)]
-    for fields in told:
+    for nth in range(12):
+        fields = {"id": f"e{nth}", "class": "Report", "source": "P"}
         world.ask("P", Publish(EventReader(WEATHER).from_fields(fields)))
     comes_to_rest_and_holds(world)
-    first = [items for items in notified(world) if len(items[0].entry.receivers()) == 30]
-    assert {len(items) for items in first} == {3}  # of 30 receivers each, about 12,000 bytes
+    first = [items for items in notify_calls(world) if len(items[0].entry.receivers()) == 30]
+    assert {len(items) for items in first} == {3}  # 30 receivers each: about 12,000 bytes

@@ -1,4 +1,4 @@
-"""Custody: what is written down is what is read, and every promise ends once."""
+"""Custody: promises survive a restart unchanged, and each one ends exactly once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from qns.d2q.shipped import WEATHER
 from qns.edl.custody import Custody, read_route, write_route
 from qns.edl.link import Parcel
 from qns.edl.messages import Entry, Fence
-from qns.event_log import EventLog, KnownEvent
-from qns.tables import CUSTODY, DEAD_LETTERS, CustodyRow, DeadLetterRow
-from qns.turn import Turn
+from qns.peer.event_log import EventLog, LoggedEvent
+from qns.peer.tables import CUSTODY, DEAD_LETTERS, CustodyRow, DeadLetterRow
+from qns.peer.turn import Turn
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 numbers = st.integers(0, 2**63 - 1)
@@ -20,7 +20,13 @@ fences = st.lists(st.builds(Fence, numbers, numbers), max_size=3).map(tuple)
 entries = st.recursive(
     st.builds(Entry, names, numbers, numbers, numbers, numbers, fences),
     lambda below: st.builds(
-        *(Entry, names, numbers, numbers, numbers, numbers, fences),
+        Entry,
+        names,
+        numbers,
+        numbers,
+        numbers,
+        numbers,
+        fences,
         st.lists(below, max_size=3).map(tuple),
     ),
     max_leaves=8,
@@ -28,23 +34,23 @@ entries = st.recursive(
 
 
 @given(names, names, numbers, entries, st.lists(names, max_size=4).map(tuple))
-def test_a_route_is_read_as_it_was_written(
-    source: str, event: str, joined: int, entry: Entry, path: tuple[str, ...]
+def test_reading_a_written_route_returns_the_same_route(
+    source: str, event: str, incarnation: int, entry: Entry, path: tuple[str, ...]
 ) -> None:
-    parcel = Parcel((source, event), joined, entry, path, None)
-    assert read_route(write_route(parcel)) == (joined, path, entry)
+    parcel = Parcel((source, event), incarnation, entry, path, None)
+    assert read_route(write_route(parcel)) == (incarnation, path, entry)
 
 
-def known() -> KnownEvent:
+def logged_event() -> LoggedEvent:
     event = EventReader(WEATHER).from_fields({"id": "e", "class": "Report", "source": "P"})
-    return KnownEvent(event, b"", (1, 1, 1), 0.0)
+    return LoggedEvent(event, b"", (1, 1, 1), 0.0)
 
 
-@given(st.lists(st.sampled_from(["promise", "fulfil", "refuse", "bury"]), max_size=20))
-def test_the_event_is_held_by_each_promise_and_each_dead_letter(steps: list[str]) -> None:
-    log, turn, event = EventLog(), Turn(0.0), known()
+@given(st.lists(st.sampled_from(["promise", "fulfil", "reject", "take dead letter"]), max_size=20))
+def test_every_promise_and_dead_letter_holds_its_event_once(steps: list[str]) -> None:
+    log, turn, event = EventLog(), Turn(0.0), logged_event()
     log.add(turn, event)
-    log.hold(event.key)  # so that nothing here is the last to let go
+    log.hold(event.key)  # a holder that stays, so that the log keeps the event
     custody = Custody(log)
     promised: list[Parcel] = []
     entry = Entry("C", 1, 1, 1, 0)
@@ -56,19 +62,19 @@ def test_the_event_is_held_by_each_promise_and_each_dead_letter(steps: list[str]
             parcel = promised.pop()
             custody.fulfil(turn, parcel)
             custody.fulfil(turn, parcel)
-        elif step == "refuse" and promised:
-            custody.refuse(turn, promised.pop(), "no")
-        elif step == "bury" and custody.dead_letters:
-            buried = custody.bury(turn, min(custody.dead_letters))
-            assert (buried.event, buried.entry, buried.custody) == (event.key, entry, None)
+        elif step == "reject" and promised:
+            custody.reject(turn, promised.pop(), "no")
+        elif step == "take dead letter" and custody.dead_letters:
+            taken = custody.take_dead_letter(turn, min(custody.dead_letters))
+            assert (taken.event, taken.entry, taken.custody) == (event.key, entry, None)
         assert len(custody) == len(promised)
         assert event.holders == 1 + len(promised) + len(custody.dead_letters)
     _assert_recovers(turn, custody, event)
 
 
-def _assert_recovers(turn: Turn, custody: Custody, event: KnownEvent) -> None:
+def _assert_recovers(turn: Turn, custody: Custody, event: LoggedEvent) -> None:
     log = EventLog()
-    log.recover(known())
+    log.recover(logged_event())
     twin = Custody(log)
     for table, changes in turn.transaction.changes():
         for row in changes.values():

@@ -1,7 +1,8 @@
-"""Intake: what is taken in quickly is taken in just as one by one."""
+"""Intake: the fast path for runs of ordinary notifications changes no result."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -10,32 +11,33 @@ from hypothesis import strategies as st
 
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
-from qns.edl.intake import take_run
+from qns.edl.intake import Intake
 from qns.edl.messages import Entry, Envelope, Fence, Item, Notification, Notify, Skip
 from qns.errors import QnsError
-from qns.gateway import Gateway
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     ListSubscriptions,
     Pause,
     Publish,
-    Read,
+    PullDeliveries,
     Resume,
     Subscribe,
     Unsubscribe,
 )
 from qns.iil.requests import Request as LocalRequest
-from qns.inputs import Effects, Input, Received
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Effects, Input, Received
 from qns.simulation.world import World
 from tests.edl.peers import OWNER, notification, subscribe, world_of
 from tests.store.rows import content
 
 Change = dict[str, Any]
 
+ACCEPT_RUN = Intake._accept_run
 ENTRY_CHANGES: tuple[Change, ...] = (
     {"receiver": "D"},
-    {"joined": 2},
-    {"joined": 0},
+    {"incarnation": 2},
+    {"incarnation": 0},
     {"epoch": 9},
     {"epoch": 0},
     {"epoch": 2, "fences": (Fence(2, 1),)},
@@ -44,7 +46,7 @@ ENTRY_CHANGES: tuple[Change, ...] = (
 )
 ITEM_CHANGES: tuple[Change, ...] = (
     {"source": "Q"},
-    {"joined": 2},
+    {"producer_incarnation": 2},
     {"path": ("P", "Q")},
     {"path": ()},
     {"xml": b"<event/>"},
@@ -60,8 +62,8 @@ MOVES = st.one_of(
 )
 
 
-def items_of(moves: list[tuple[str, Change | None]]) -> list[Item]:
-    """A stream of P to C, as it should be but where a move says otherwise."""
+def items_of(moves: Sequence[tuple[str, Change | None]]) -> list[Item]:
+    """Returns the items of a stream from P to C; each move may make one item unusual."""
     number, items = 0, list[Item]()
     for nth, (kind, change) in enumerate(moves):
         number += {"gap": 3, "duplicate": 0}.get(kind, 1)
@@ -79,20 +81,23 @@ def items_of(moves: list[tuple[str, Change | None]]) -> list[Item]:
     return items
 
 
-def stable() -> tuple[World, Gateway]:
-    """C, whose users are stable at every producer; one of them wants none of what comes."""
+def stable_consumer() -> tuple[World, Gateway]:
+    """Returns C with two stable subscriptions, of which one matches none of the events."""
     world = world_of("P", "Q", "C", "D")
     subscribe(world, "C", "s")
     subscribe(world, "C", "wind", "Report/Wind")
     world.run_for(5.0)
     gateway = world.nodes["C"].gateway
     assert gateway is not None
-    assert not gateway.peer.iil.stability.waits_for("P")
+    assert not gateway.peer.iil.has_pending("P")
     return world, gateway
 
 
-def told(effects: Effects) -> tuple[object, ...]:
-    """The answers and, kind by kind, what was recorded: takes and deliveries come in bulk."""
+def visible(effects: Effects) -> tuple[object, ...]:
+    """Returns the visible effects, with the records sorted by kind.
+
+    A run takes all its events before it delivers them; the order of kinds is not compared.
+    """
     records = sorted(effects.records, key=lambda record: record["do"])
     return effects.answers, records, [send.to for send in effects.sends], effects.wake_at
 
@@ -102,18 +107,18 @@ def told(effects: Effects) -> tuple[object, ...]:
 @example([("next", None)] * 5, 2)
 @example([("next", None), ("gap", None), ("next", None)], 1)
 @example([("same event", None), ("same event", None)], 1)
-def test_many_at_a_time_are_taken_in_as_one_by_one(
+def test_accepting_a_call_in_runs_equals_accepting_item_by_item(
     moves: list[tuple[str, Change | None]], calls: int
 ) -> None:
     items = items_of(moves)
     size = -(-len(items) // calls) or 1
     bodies = [Notify(tuple(items[at : at + size])) for at in range(0, len(items), size)]
     outcomes = []
-    for quickly in (True, False):
-        with patch("qns.edl.consumer.take_run", take_run if quickly else lambda *_: 0):
-            world, gateway = stable()
+    for with_runs in (True, False):
+        with patch.object(Intake, "_accept_run", ACCEPT_RUN if with_runs else lambda *_: 0):
+            world, gateway = stable_consumer()
             effects = [
-                told(gateway.run([Received(Envelope("P", 1, (), body))], world.now + nth))
+                visible(gateway.run([Received(Envelope("P", 1, (), body))], world.now + nth))
                 for nth, body in enumerate(bodies)
             ]
             outcomes.append((effects, content(gateway.store)))
@@ -126,12 +131,12 @@ USERS = (
     Unsubscribe(OWNER, "s"),
     Pause(OWNER, "s"),
     Resume(OWNER, "s"),
-    Read(OWNER, "s"),
+    PullDeliveries(OWNER, "s"),
     ListSubscriptions(OWNER),
     AcknowledgeDeliveries(OWNER, "s", 2),
     Publish(OWN),
 )
-"""What users do between two calls of the same turn."""
+"""Requests of users that come between two calls in the same turn."""
 
 
 @settings(max_examples=60)
@@ -143,38 +148,37 @@ USERS = (
 @example([("next", None)] * 4, [(2, USERS[2]), (3, USERS[3])])
 @example([("next", None)] * 4, [(2, USERS[4])])
 @example([("next", None), ("gap", None), ("next", None)], [])
-def test_many_calls_in_a_turn_are_taken_in_as_one_by_one(
+def test_accepting_many_calls_in_one_turn_equals_accepting_item_by_item(
     moves: list[tuple[str, Change | None]], users: list[tuple[int, LocalRequest]]
 ) -> None:
-    """All matched together, or each before anything else happens."""
     inputs: list[Input] = [
         Received(Envelope("P", 1, (), Notify((item,)))) for item in items_of(moves)
     ]
     for at, request in users:
         inputs.insert(at, request)
     outcomes = []
-    for quickly in (True, False):
-        with patch("qns.edl.consumer.take_run", take_run if quickly else lambda *_: 0):
-            world, gateway = stable()
+    for with_runs in (True, False):
+        with patch.object(Intake, "_accept_run", ACCEPT_RUN if with_runs else lambda *_: 0):
+            world, gateway = stable_consumer()
             effects = gateway.run(inputs, world.now)
             delivered = [each for each in effects.records if each["do"] == "ntfy"]
             answers = [
                 str(each) if isinstance(each, QnsError) else each for each in effects.answers
             ]
-            outcomes.append((answers, told(effects)[1:], delivered, content(gateway.store)))
+            outcomes.append((answers, visible(effects)[1:], delivered, content(gateway.store)))
     assert outcomes[0] == outcomes[1]
 
 
-def test_ordinary_notifications_make_one_run_up_to_the_first_that_is_not() -> None:
+def test_run_ends_at_the_first_notification_that_is_not_ordinary() -> None:
     items = items_of([("next", None)] * 4 + [("gap", None), ("next", None)])
-    _, gateway = stable()
+    _, gateway = stable_consumer()
     runs = []
 
     def counted(*arguments: Any) -> int:
-        runs.append(take_run(*arguments))
+        runs.append(ACCEPT_RUN(*arguments))
         return runs[-1]
 
-    with patch("qns.edl.consumer.take_run", counted):
+    with patch.object(Intake, "_accept_run", counted):
         gateway.run([Received(Envelope("P", 1, (), Notify(tuple(items))))], 100.0)
-    assert runs == [4, 0]  # what comes after a gap is early, one by one
+    assert runs == [4, 0]  # after a gap every entry is early and handled alone
     assert all(isinstance(item, Notification) for item in items)

@@ -1,4 +1,4 @@
-"""The life of a link, and its pauses."""
+"""Link: its state machine and the pauses between attempts."""
 
 from __future__ import annotations
 
@@ -8,61 +8,66 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qns.edl.link import LINK, Happening, Link, State
+from qns.edl.link import LINK, Link, LinkEvent, LinkState
 from qns.edl.messages import Gossip
+from qns.peer.backoff import Backoff
 
 FIRST_S, LONGEST_S = 1.0, 60.0
+BACKOFF = Backoff(FIRST_S, LONGEST_S)
 
 
-def test_every_state_can_be_reached_and_left() -> None:
-    assert {state for state, _ in LINK} == set(State)
-    assert set(LINK.values()) == set(State)
-    assert {happening for _, happening in LINK} == set(Happening)
+def test_every_link_state_can_be_reached_and_left() -> None:
+    assert {state for state, _ in LINK} == set(LinkState)
+    assert set(LINK.values()) == set(LinkState)
+    assert {event for _, event in LINK} == set(LinkEvent)
 
 
 @pytest.mark.parametrize(
-    ("state", "happening"),
-    [(s, h) for s in State for h in Happening if (s, h) not in LINK],
+    ("state", "event"),
+    [(s, e) for s in LinkState for e in LinkEvent if (s, e) not in LINK],
 )
-def test_nothing_else_happens_to_a_link(state: State, happening: Happening) -> None:
-    link = Link("P", "C", FIRST_S, LONGEST_S, state=state)
+def test_link_event_without_a_transition_raises_key_error(
+    state: LinkState, event: LinkEvent
+) -> None:
+    link = Link("P", "C", BACKOFF, state=state)
     with pytest.raises(KeyError):
-        link.happened(happening)
+        link._change(event)
 
 
 @given(st.lists(st.sampled_from(["answered", "unanswered", "refused"]), max_size=40))
-def test_a_link_rests_longer_and_longer_until_it_is_answered(results: list[str]) -> None:
-    link, now, failures = Link("P", "C", FIRST_S, LONGEST_S), 0.0, 0
+def test_pause_of_a_link_doubles_until_a_request_is_answered(results: list[str]) -> None:
+    link, now, failures = Link("P", "C", BACKOFF), 0.0, 0
     for result in results:
-        assert link.state is State.IDLE
+        assert link.state is LinkState.IDLE
         link.asks(Gossip())
-        assert link.deadline() == inf
+        assert link.next_due() == inf
         if result == "answered":
             link.answered()
             failures = 0
         else:
-            getattr(link, result)(now)
+            getattr(link, result)(now, "no")
+            assert link.problem == "no"
             failures += 1
             longest = min(LONGEST_S, FIRST_S * 2 ** (failures - 1))
-            assert longest / 2 <= link.deadline() - now <= longest
-            link.rested(link.rest_until - 0.01)
-            assert link.deadline() == link.rest_until
+            assert longest / 2 <= link.next_due() - now <= longest
+            link.end_rest(link.rest_until - 0.01)
+            assert link.next_due() == link.rest_until
             now = link.rest_until
-            link.rested(now)
+            link.end_rest(now)
         assert link.request is None
         assert link.sent == []
 
 
-def test_a_word_from_the_other_shortens_the_rest_and_never_lengthens_it() -> None:
-    link = Link("P", "C", FIRST_S, LONGEST_S)
+def test_message_from_the_other_peer_shortens_the_pause_and_never_extends_it() -> None:
+    link = Link("P", "C", BACKOFF)
     for _ in range(6):
         link.asks(Gossip())
         link.unanswered(0.0)
-        link.rested(inf)
+        link.end_rest(inf)
     link.asks(Gossip())
     link.unanswered(0.0)
     assert link.rest_until > 10.0
-    link.heard(2.0)
+    link.received(2.0)
     assert link.rest_until == 3.0
-    link.heard(2.5)
+    link.received(2.5)
     assert link.rest_until == 3.0

@@ -1,25 +1,28 @@
-"""The Merger's views and the External Merge Table: what is told makes what is held."""
+"""The Merger's ChangeSubs keep the producer's External Merge Table equal to the view."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from qns.cbr.event import Event
+from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.index import DictionaryIndex
 from qns.cbr.oracle import producer_view
 from qns.cbr.subscription import Subscription
 from qns.d2q.shipped import WEATHER
+from qns.d2q.subscription_xml import read_subscription
 from qns.edl.external_matcher import ExternalMatcher
-from qns.edl.external_table import ExternalMergeTable
-from qns.edl.merger import Change, Difference, Digest, Merger
+from qns.edl.external_merge_table import ExternalMergeTable
+from qns.edl.merge_subscriptions_table import VIEW, Digest, View, ViewEvent, ViewState
+from qns.edl.merger import Merger
 from qns.edl.messages import ChangeSub
 from qns.federation.document import Federation
 from qns.iil.interpreter import interpret
-from qns.tables import EXTERNAL, ExternalRow
-from qns.turn import Turn
+from qns.peer.tables import EXTERNAL, ExternalRow
+from qns.peer.turn import Turn
+from tests.strategies import ALL_TYPES, events, subscriptions
 
 TEXTS = [
     "Report",
@@ -34,21 +37,9 @@ TEXTS = [
 ]
 HOSTS = [("Report",), ("Report", "Report/Wind"), ("Report/Wind",)]
 
-texts = st.sets(st.sampled_from("abcdef"))
-
-
-@given(st.lists(texts, min_size=1, max_size=6))
-def test_differences_add_up(sets: list[set[str]]) -> None:
-    whole = Difference()
-    for before, after in pairwise(sets):
-        step = Difference(frozenset(after - before), frozenset(before - after))
-        whole = whole.then(step)
-    first, last = sets[0], sets[-1]
-    assert whole == Difference(frozenset(last - first), frozenset(first - last))
-
 
 @given(st.lists(st.sampled_from("abcdef")), st.randoms(use_true_random=False))
-def test_a_digest_depends_on_the_set_alone(steps: list[str], chance: object) -> None:
+def test_digest_depends_only_on_the_set_of_elements(steps: list[str], chance: object) -> None:
     present: set[str] = set()
     digest = Digest()
     for text in steps:
@@ -68,15 +59,17 @@ def document(hosts: tuple[str, ...]) -> Federation:
     return Federation.of("weather", WEATHER, {"P": hosts, "C": ("Report",)})
 
 
-class Telling(RuleBasedStateMachine):
-    """A consumer's merger tells a producer's table, over calls that get lost on either way."""
+class ChangeSubMachine(RuleBasedStateMachine):
+    """A Merger sends ChangeSubs to a producer's table; requests and replies may be lost."""
+
+    is_exact = False
 
     @initialize()
     def begin(self) -> None:
         self.turn = Turn(0.0)
-        self.merger = Merger(WEATHER)
+        self.merger = Merger("C", WEATHER, self.is_exact)
         self.hosts = HOSTS[1]
-        self.merger.follow(self.turn, "C", document(self.hosts))
+        self.merger.apply_document(self.turn, document(self.hosts), document(self.hosts))
         self.table = ExternalMergeTable(WEATHER, ExternalMatcher(DictionaryIndex()))
         self.version = 0
         self.wanted: dict[str, Subscription] = {}
@@ -97,65 +90,78 @@ class Telling(RuleBasedStateMachine):
 
     @rule(hosts=st.sampled_from(HOSTS))
     def host(self, hosts: tuple[str, ...]) -> None:
-        self.hosts = hosts
-        self.merger.follow(self.turn, "C", document(hosts))
+        old, self.hosts = self.hosts, hosts
+        self.merger.apply_document(self.turn, document(old), document(hosts))
 
     @rule()
     def hello(self) -> None:
-        self.merger.compare("P", self.version, self.table.digest("C"))
+        self.view.compare(self.version, self.table.digest("C"))
+
+    @rule()
+    def restore(self) -> None:
+        """The producer is restored: nothing is sent until a hello has compared the views."""
+        self.view.lose()
 
     @rule(fate=st.sampled_from(["arrives", "arrives", "request lost", "answer lost"]))
-    def tell(self, fate: str) -> None:
-        change = self.merger.change_sub("P")
-        if change is None:
+    def send_change(self, fate: str) -> None:
+        before = self.view.state
+        if before is not ViewState.STALE:
             return
-        assert self.merger.change_sub("P") is None, "one call at a time"
+        change = self.merger.change_sub("P", 1, 1, 1)
+        assert self.view.state is ViewState.SENDING, "one call at a time"
         fits = fate != "request lost" and self._apply(change)
         if fate != "arrives":
-            self.merger.failed("P")
+            self.view.fail()
         elif fits:
-            self.merger.told("P", change.version)
+            self.view.confirm(change.version)
         else:
-            self.merger.tell_all("P")
+            self.view.send_all()
 
-    def _apply(self, change: Change) -> bool:
-        """As the producer does it."""
+    @property
+    def view(self) -> View:
+        return self.merger.table["P"]
+
+    def expected_view(self) -> set[Subscription]:
+        """Returns the view, computed anew from all subscriptions."""
+        return producer_view(self.wanted.values(), "P", self.hosts)
+
+    def _apply(self, change: ChangeSub) -> bool:
+        """Applies the change as a producer does."""
         if change.base is not None and change.base != self.version:
             return self.version == change.version and self.table.digest("C") == change.digest
-        said = ChangeSub(1, 1, 1, *change)
-        if self.table.apply(self.turn, "C", said) is None:
+        if self.table.apply(self.turn, "C", change) is None:
             return False
         self.version = change.version
         return True
 
     @rule()
     def settle(self) -> None:
-        """In quiet times the producer has the right view after a hello and two calls at most."""
-        self.merger.compare("P", self.version, self.table.digest("C"))
+        """Without losses the producer has the right view after a hello and two calls at most."""
+        self.view.compare(self.version, self.table.digest("C"))
         for _ in range(2):
-            self.tell("arrives")
-        view = self.merger.views["P"]
-        assert view.is_told
+            self.send_change("arrives")
+        view = self.view
+        assert view.state is ViewState.IN_FORCE
         assert self.version == view.version
         assert self.table.digest("C") == str(view.digest)
         assert set(self.table.view("C")) == set(view.texts.values())
         projected = {
             each.projected("P", frozenset(self.hosts)) for each in self.table.view("C").values()
         }
-        assert projected == producer_view(self.wanted.values(), "P", self.hosts)
+        assert projected == self.expected_view()
 
     @invariant()
-    def the_view_is_what_recomputing_it_gives(self) -> None:
+    def view_equals_the_recomputed_view(self) -> None:
         if not hasattr(self, "merger"):
             return
-        view = self.merger.views["P"]
-        assert set(view.texts) == producer_view(self.wanted.values(), "P", self.hosts)
+        view = self.view
+        assert set(view.texts) == self.expected_view()
         assert str(view.digest) == str(Digest(view.texts.values()))
-        if view.is_told:
+        if view.state is ViewState.IN_FORCE:
             assert set(self.table.view("C")) == set(view.texts.values())
 
     @invariant()
-    def the_table_is_on_disk_as_in_memory(self) -> None:
+    def stored_rows_equal_the_table_in_memory(self) -> None:
         if not hasattr(self, "table"):
             return
         rows: dict[object, object] = {}
@@ -165,22 +171,92 @@ class Telling(RuleBasedStateMachine):
         assert set(rows) == {("C", text) for text in self.table.view("C")}
 
 
-TestTelling = Telling.TestCase
-TestTelling.settings = settings(stateful_step_count=30)
+def test_every_view_state_can_be_reached_and_left() -> None:
+    assert {state for state, _ in VIEW} == set(ViewState)
+    assert set(VIEW.values()) == set(ViewState)
+    assert {event for _, event in VIEW} == set(ViewEvent)
 
 
-def written(*chosen: str) -> tuple[str, ...]:
-    """As a merger writes them, each alone so that none covers another."""
+TestChangeSub = ChangeSubMachine.TestCase
+TestChangeSub.settings = settings(stateful_step_count=30)
+
+
+class ExactChangeSubMachine(ChangeSubMachine):
+    """The Merger also merges elements beyond containment."""
+
+    is_exact = True
+
+    def expected_view(self) -> set[Subscription]:
+        return set(ExactMerge(super().expected_view()).subscriptions)
+
+
+TestExactChangeSub = ExactChangeSubMachine.TestCase
+TestExactChangeSub.settings = settings(stateful_step_count=30)
+
+
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 9), st.one_of(st.none(), subscriptions(max_constraints=2))),
+    max_size=20,
+)
+
+
+@given(CHANGES, st.lists(events(), min_size=1, max_size=10))
+def test_exact_view_accepts_all_and_only_what_some_user_wants(
+    steps: list[tuple[int, Subscription | None]], happened: list[Event]
+) -> None:
+    """The oracle is naive: an event is wanted if it matches any user's own subscription."""
+    hosts = tuple(ALL_TYPES.classes)
+    federation = Federation.of("all", ALL_TYPES, {"INPS": hosts, "C": hosts})
+    turn = Turn(0.0)
+    merger = Merger("C", ALL_TYPES, is_exact=True)
+    merger.apply_document(turn, federation, federation)
+    wanted: dict[str, Subscription] = {}
+    for user, subscription in steps:
+        if str(user) in wanted:
+            merger.unsubscribe(turn, str(user))
+            del wanted[str(user)]
+        if subscription is not None:
+            merger.subscribe(turn, str(user), subscription)
+            wanted[str(user)] = subscription
+        view = merger.table["INPS"]
+        # What the producer reads from the wire is what counts.
+        received = [read_subscription(text, ALL_TYPES) for text in view.texts.values()]
+        for event in happened:
+            published = event._replace(source="INPS")
+            is_wanted = any(each.matches(published) for each in wanted.values())
+            assert any(each.matches(published) for each in received) == is_wanted
+
+
+def test_unsubscription_undoes_an_exact_merge() -> None:
+    merger = Merger("C", WEATHER, is_exact=True)
+    merger.apply_document(Turn(0.0), document(HOSTS[1]), document(HOSTS[1]))
+    north, south = (interpret(f'Report where Region = "{r}"', WEATHER) for r in ("north", "south"))
+    both = interpret('Report where Region in {"north", "south"}', WEATHER)
+    merger.subscribe(Turn(0.0), "a", north)
+    merger.subscribe(Turn(0.0), "b", south)
+    merger.subscribe(Turn(0.0), "c", south)
+    hosts = frozenset(HOSTS[1])
+    assert set(merger.table["P"].texts) == {both.projected("P", hosts)}
+    merger.unsubscribe(Turn(0.0), "b")  # another user still wants it
+    assert set(merger.table["P"].texts) == {both.projected("P", hosts)}
+    merger.unsubscribe(Turn(0.0), "c")
+    assert set(merger.table["P"].texts) == {north.projected("P", hosts)}
+
+
+def elements_of(*chosen: str) -> tuple[str, ...]:
+    """Returns the elements as a Merger writes them; one Merger each, so that none is covered."""
     found: list[str] = []
     for text in chosen:
-        merger = Merger(WEATHER)
-        merger.follow(Turn(0.0), "C", document(HOSTS[1]))
+        merger = Merger("C", WEATHER)
+        merger.apply_document(Turn(0.0), document(HOSTS[1]), document(HOSTS[1]))
         merger.subscribe(Turn(0.0), "s", interpret(text, WEATHER))
-        found += merger.views["P"].texts.values()
+        found += merger.table["P"].texts.values()
     return tuple(found)
 
 
-ELEMENTS = written('Report where Region = "north"', 'Report where Region = "south"', "Report/Wind")
+ELEMENTS = elements_of(
+    'Report where Region = "north"', 'Report where Region = "south"', "Report/Wind"
+)
 some = st.lists(st.sampled_from(ELEMENTS), unique=True).map(tuple)
 
 
@@ -190,19 +266,19 @@ some = st.lists(st.sampled_from(ELEMENTS), unique=True).map(tuple)
         max_size=8,
     )
 )
-def test_a_change_that_does_not_fit_changes_nothing(
+def test_change_with_a_wrong_base_or_digest_leaves_the_table_unchanged(
     changes: list[tuple[bool, tuple[str, ...], tuple[str, ...], bool, str]],
 ) -> None:
     table = ExternalMergeTable(WEATHER, ExternalMatcher(DictionaryIndex()))
     turn = Turn(0.0)
     model: dict[str, set[str]] = {"C": set(), "D": set()}
-    for whole, added, removed, honest, consumer in changes:
+    for whole, added, removed, is_right, consumer in changes:
         before = model[consumer]
         after = set(added) if whole else (before - set(removed)) | (set(added) - before)
-        digest = str(Digest(after)) if honest else str(Digest([*after, "x"]))
+        digest = str(Digest(after)) if is_right else str(Digest([*after, "x"]))
         change = ChangeSub(1, 1, 1, None if whole else 1, 2, added, removed, digest)
         fresh = table.apply(turn, consumer, change)
-        fits = honest and (whole or set(removed) <= before)
+        fits = is_right and (whole or set(removed) <= before)
         assert (fresh is not None) == fits
         if fresh is not None:
             assert len(fresh) == len(set(added) - before)

@@ -1,4 +1,4 @@
-"""The diffusion tree: everybody once, nobody with too many children, as flat as can be."""
+"""Diffusion trees contain each receiver once, respect capabilities and are as flat as possible."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qns.edl.membership import Membership
+from qns.d2q.shipped import WEATHER
 from qns.edl.messages import ReachabilityRow
+from qns.edl.reachability import Reachability
 from qns.edl.tree_builder import Tree, TreeBuilder, diffusion_tree
+from qns.federation.document import Federation
 
 ROOT = "P"
 NAMES = [f"Org{number:02}" for number in range(30)]
@@ -20,18 +22,18 @@ unreachable = st.dictionaries(
 )
 
 
-def membership_of(rows: dict[str, list[str]]) -> Membership:
-    membership = Membership(ROOT, 1)
+def reachability_of(rows: dict[str, list[str]]) -> Reachability:
+    reachability = Reachability(ROOT, 1)
     for name in rows.get(ROOT, ()):
-        membership.saw(name, reachable=False)
-    told = [ReachabilityRow(name, 1, 1, tuple(away)) for name, away in rows.items()]
+        reachability.observe(name, reachable=False)
+    reports = [ReachabilityRow(name, 1, 1, tuple(away)) for name, away in rows.items()]
     members = {*rows, *(name for away in rows.values() for name in away)}
-    membership.heard(told, members)
-    return membership
+    reachability.update("X", reports, members)
+    return reachability
 
 
 def least_depth(wanted: list[str], able: dict[str, int]) -> int:
-    """With the strongest next to the root no tree has fewer levels."""
+    """Returns the least number of levels: that of the tree with the strongest near the root."""
     left = sorted((able[name] for name in wanted), reverse=True)
     room, depth = able[ROOT], 0
     while left:
@@ -41,10 +43,10 @@ def least_depth(wanted: list[str], able: dict[str, int]) -> int:
 
 
 @given(receivers, capabilities)
-def test_the_tree_spans_the_receivers_within_capability_and_as_flat_as_possible(
+def test_tree_spans_the_receivers_within_capability_at_minimal_depth(
     wanted: list[str], able: dict[str, int]
 ) -> None:
-    graph = diffusion_tree(ROOT, wanted, able, Membership(ROOT, 1))
+    graph = nx.DiGraph(diffusion_tree(ROOT, wanted, able, Reachability(ROOT, 1)))
     assert set(graph) == {ROOT, *wanted}
     assert nx.is_arborescence(graph)
     assert all(graph.out_degree(name) <= able[name] for name in graph)
@@ -53,22 +55,22 @@ def test_the_tree_spans_the_receivers_within_capability_and_as_flat_as_possible(
 
 
 @given(receivers, capabilities, unreachable)
-def test_who_cannot_be_reached_is_bypassed_and_forgotten_by_nobody(
+def test_tree_bypasses_unreachable_links_and_still_spans_every_receiver(
     wanted: list[str], able: dict[str, int], rows: dict[str, list[str]]
 ) -> None:
-    membership = membership_of(rows)
-    graph = diffusion_tree(ROOT, wanted, able, membership)
+    reachability = reachability_of(rows)
+    graph = nx.DiGraph(diffusion_tree(ROOT, wanted, able, reachability))
     assert set(graph) == {ROOT, *wanted}
     assert nx.is_arborescence(graph)
     for parent, child in graph.edges:
         if parent != ROOT:
-            assert membership.reaches(parent, child)
+            assert reachability.reaches(parent, child)
     for name in wanted:
         assert graph.out_degree(name) <= able[name]
-        if not any(membership.reaches(other, name) for other in (ROOT, *wanted) if other != name):
+        if not any(reachability.reaches(other, name) for other in (ROOT, *wanted) if other != name):
             assert list(graph.predecessors(name)) == [ROOT]
             assert graph.out_degree(name) == 0
-    beyond = list(graph.successors(ROOT))[able[ROOT] :]  # nobody else could reach them
+    beyond = list(graph.successors(ROOT))[able[ROOT] :]  # no other receiver can reach them
     assert all(graph.out_degree(name) == 0 for name in beyond)
 
 
@@ -77,16 +79,16 @@ def flat(tree: Tree) -> list[str]:
 
 
 @given(receivers, st.lists(st.tuples(st.sampled_from(NAMES), st.booleans()), max_size=10))
-def test_a_tree_that_is_kept_is_the_tree_that_would_be_built(
+def test_cached_tree_equals_a_freshly_built_tree(
     wanted: list[str], seen: list[tuple[str, bool]]
 ) -> None:
-    membership = Membership(ROOT, 1)
-    kept = TreeBuilder(ROOT, membership)
-    able = dict.fromkeys((ROOT, *NAMES), 2)
-    kept.follow(able)
+    reachability = Reachability(ROOT, 1)
+    kept = TreeBuilder(ROOT, reachability)
+    document = Federation.of("weather", WEATHER, {name: [] for name in (ROOT, *NAMES)}, 2)
+    kept.apply_document(document, document)
     for name, reachable in [("", True), *seen]:
-        membership.saw(name, reachable=reachable)
-        fresh = TreeBuilder(ROOT, membership)
-        fresh.follow(able)
+        reachability.observe(name, reachable=reachable)
+        fresh = TreeBuilder(ROOT, reachability)
+        fresh.apply_document(document, document)
         assert kept.tree(tuple(wanted)) == fresh.tree(tuple(wanted))
         assert sorted(flat(kept.tree(tuple(wanted)))) == sorted(wanted)

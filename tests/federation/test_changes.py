@@ -1,4 +1,4 @@
-"""What a later version of a federation document changes, told in words."""
+"""The changes between two versions of a federation document, in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.federation.test_document_xml import federations
 ISTAT = Organisation("ISTAT", frozenset(["Enterprise"]), "https://qns.istat.example/")
 
 
-def told(old: Federation, new: Federation) -> list[str]:
+def texts(old: Federation, new: Federation) -> list[str]:
     return [change.text for change in changes(old, new)]
 
 
@@ -33,15 +33,15 @@ def with_schema(schema: Schema) -> Federation:
     return Federation(OLD.name, schema, nobody, 2)
 
 
-def test_one_that_joins_is_told_with_where_and_what() -> None:
-    assert told(OLD, OLD.with_organisation(ISTAT)) == [
+def test_joining_organisation_is_reported_with_endpoint_and_classes() -> None:
+    assert texts(OLD, OLD.with_organisation(ISTAT)) == [
         "ISTAT joins at https://qns.istat.example/, and hosts Enterprise"
     ]
     listener = Organisation("Ears", frozenset())
-    assert told(OLD, OLD.with_organisation(listener)) == ["Ears joins, and hosts nothing"]
+    assert texts(OLD, OLD.with_organisation(listener)) == ["Ears joins, and hosts nothing"]
 
 
-def test_one_that_leaves_is_told_with_what_it_hosted() -> None:
+def test_leaving_organisation_is_reported_with_its_classes() -> None:
     (change,) = changes(OLD, OLD.without("CoC"))
     assert change.text == "CoC leaves; it hosted Enterprise, Enterprise/Holder"
     assert change.kind is Kind.LEAVES
@@ -49,68 +49,116 @@ def test_one_that_leaves_is_told_with_what_it_hosted() -> None:
     assert change.classes == ("Enterprise", "Enterprise/Holder")
 
 
-def test_one_that_left_and_came_back_between_the_two_is_a_new_incarnation() -> None:
+def test_organisation_that_left_and_came_back_is_a_new_incarnation() -> None:
     back = OLD.without("CoC").with_organisation(Organisation("CoC", frozenset(), capability=9))
-    assert told(OLD, back) == [
+    assert texts(OLD, back) == [
         "CoC left and comes back (joined with version 3), and hosts nothing",
         "CoC: its capability was 4 and becomes 9",
     ]
 
 
-def test_hosting_is_told_class_by_class() -> None:
+def test_changes_of_hosting_are_reported_by_class() -> None:
     less = OLD.hosting("CoC", [])
-    assert told(OLD, less) == ["CoC stops hosting Enterprise, Enterprise/Holder"]
-    assert told(less, less.hosting("CoC", ["Enterprise"])) == ["CoC starts hosting Enterprise"]
+    assert texts(OLD, less) == ["CoC stops hosting Enterprise, Enterprise/Holder"]
+    assert texts(less, less.hosting("CoC", ["Enterprise"])) == ["CoC starts hosting Enterprise"]
     moved = OLD.hosting("CoC", ["Enterprise"])
-    assert told(moved, moved.hosting("CoC", ["Enterprise/Holder"])) == [
+    assert texts(moved, moved.hosting("CoC", ["Enterprise/Holder"])) == [
         "CoC starts hosting Enterprise/Holder",
         "CoC stops hosting Enterprise",
     ]
 
 
-def test_endpoint_capability_and_certificate_are_told() -> None:
+def test_changes_of_endpoint_capability_and_certificate_are_reported() -> None:
     there = with_inps(endpoint="http://a/", certificate="x", capability=7)
-    assert told(OLD, there) == [
+    assert texts(OLD, there) == [
         "INPS: its endpoint is new: http://a/",
         "INPS: its capability was 4 and becomes 7",
         "INPS: its certificate is new",
     ]
     moved = replace(with_inps(endpoint="http://b/", certificate="y", capability=7), version=3)
-    assert told(there, moved) == [
+    assert texts(there, moved) == [
         "INPS: its endpoint was http://a/ and becomes http://b/",
         "INPS: its certificate is another one",
     ]
-    assert told(there, replace(OLD, version=3)) == [
+    assert texts(there, replace(OLD, version=3)) == [
         "INPS: its endpoint is gone: it was http://a/",
         "INPS: its capability was 7 and becomes 4",
         "INPS: its certificate is gone",
     ]
 
 
-def test_changes_of_the_schema_are_told() -> None:
-    classes = {"Thing": {"A": "string", "B": "string"}, "Thing/Part": {}}
-    labels = {"low": 0.3, "high": 0.9}
-    old = replace(with_schema(Schema("s", classes, labels)), version=1)
-    changed = {"Thing": {"A": "integer", "C": "date"}, "Other": {}}
-    assert told(old, with_schema(Schema("s2", changed, {"low": 0.2, "good": 1}))) == [
+SCHEMA = Schema(
+    "s",
+    {"Thing": {"A": "string", "B": "string"}, "Thing/Part": {"P": "date"}},
+    {"low": 0.3, "high": 0.9},
+)
+
+
+def with_classes(classes: dict[str, dict[str, str]], name: str = "s") -> Federation:
+    return with_schema(Schema(name, classes, SCHEMA.labels))
+
+
+def test_additions_to_the_schema_and_changes_of_labels_are_reported() -> None:
+    old = replace(with_schema(SCHEMA), version=1)
+    grown = {
+        "Other": {},
+        "Thing": {"A": "string", "C": "date", "B": "string"},
+        "Thing/Part": {"P": "date"},
+        "Thing/Part/New": {"A": "integer"},
+    }
+    assert texts(old, with_schema(Schema("s", grown, {"low": 0.2, "good": 1}))) == [
         "the class Other is new",
-        "the class Thing/Part is gone",
-        "the schema's name was s and becomes s2",
-        "the property Thing.A was string and becomes integer",
-        "the property Thing.B is gone: it was string",
         "the property Thing.C is new: date",
+        "the class Thing/Part/New is new",
         "the label low was 0.3 and becomes 0.2",
         "the label high is gone: it was 0.9",
         "the label good is new: 1",
     ]
-    turned = {**classes, "Thing": {"B": "string", "A": "string"}}
-    assert told(old, with_schema(Schema("s", turned, labels))) == [
-        "the properties of Thing stand in another order"
-    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (
+            with_classes({"Thing": {"A": "string", "B": "string"}}),
+            "the class Thing/Part is gone",
+        ),
+        (
+            with_classes({"Thing": {"A": "string"}, "Thing/Part": {"P": "date"}}),
+            "the property Thing.B is gone: it was string",
+        ),
+        (
+            with_classes({"Thing": {"A": "integer", "B": "string"}, "Thing/Part": {"P": "date"}}),
+            "the property Thing.A was string and becomes integer",
+        ),
+        (
+            with_classes({"Thing": {"B": "string", "A": "string"}, "Thing/Part": {"P": "date"}}),
+            "the properties of Thing stand in another order",
+        ),
+        (
+            with_classes(
+                {"Thing": {"A": "string", "B": "string"}, "Thing/Part": {"P": "date"}}, "s2"
+            ),
+            "the schema's name was s and becomes s2",
+        ),
+        (
+            with_classes(
+                {"Thing": {"A": "string", "B": "string", "P": "date"}, "Thing/Part": {"P": "date"}}
+            ),
+            "a new property makes the name P ambiguous in Thing/Part",
+        ),
+    ],
+    ids=["class gone", "property gone", "type", "order", "name", "ambiguous"],
+)
+def test_other_changes_of_the_schema_are_rejected_by_name(new: Federation, said: str) -> None:
+    old = replace(with_schema(SCHEMA), version=1)
+    with pytest.raises(FederationError) as caught:
+        changes(old, new)
+    assert str(caught.value).startswith(f"version 2 of agencies: {said} (a schema can only grow")
 
 
 @given(federations(), st.data())
-def test_nothing_is_told_only_if_nothing_but_the_version_changes(
+def test_no_change_is_reported_exactly_if_only_the_version_differs(
     new: Federation, data: st.DataObject
 ) -> None:
     new = replace(new, version=new.version + 1)
@@ -124,7 +172,7 @@ def test_nothing_is_told_only_if_nothing_but_the_version_changes(
                     ("endpoint", ""),
                     ("certificate", ""),
                     ("capability", 1),
-                    ("joined", new[name].joined),
+                    ("incarnation", new[name].incarnation),
                 ]
             )
         )
@@ -146,29 +194,29 @@ def test_nothing_is_told_only_if_nothing_but_the_version_changes(
     ],
     ids=["the same", "another federation", "a newcomer with an old number"],
 )
-def test_a_document_that_does_not_follow_is_refused(new: Federation, said: str) -> None:
+def test_document_that_does_not_follow_the_old_one_is_rejected(new: Federation, said: str) -> None:
     with pytest.raises(FederationError) as caught:
         changes(OLD, new)
     assert said in str(caught.value)
     assert caught.value.remedy
 
 
-def test_an_older_document_is_refused_with_the_advice_to_swap() -> None:
+def test_changes_rejects_documents_in_the_wrong_order_and_says_to_swap_them() -> None:
     with pytest.raises(FederationError, match=r"is not later than version 2 \(swap the two\)"):
         changes(OLD.without("CoC"), OLD)
 
 
-def test_a_member_does_not_become_older_or_younger_in_passing() -> None:
+def test_member_cannot_change_its_incarnation_without_leaving() -> None:
     third = OLD.without("CoC").with_organisation(Organisation("CoC", frozenset()))
     for joined in (1, 2):
-        changed = replace(third["CoC"], joined=joined)
+        changed = replace(third["CoC"], incarnation=joined)
         organisations = {**third.organisations, "CoC": changed}
         fourth = Federation(third.name, third.schema, organisations, 4)
         with pytest.raises(FederationError, match="in version 3 it joined with version 3"):
             changes(third, fourth)
 
 
-def test_an_equal_schema_in_another_order_is_no_change() -> None:
+def test_equal_schema_in_another_order_is_no_change() -> None:
     labels = dict(reversed(AGENCIES.labels.items()))
     classes = {
         path: {prop.name: prop.domain.name for prop in AGENCIES.properties[path]}

@@ -1,4 +1,4 @@
-"""Federation documents as XML: there and back, and every error with its line."""
+"""Federation documents as XML: writing, reading, and errors with their lines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENDPOINTS = ["", "http://127.0.0.1:8701/", "https://[::1]/qns?a=<b>&c='d'", "HTT
 
 
 def certificate(content: bytes) -> str:
-    """As OpenSSL writes it."""
+    """Returns a certificate in the form in which OpenSSL writes it."""
     return checked_certificate(
         "-----BEGIN CERTIFICATE-----"
         + base64.b64encode(content).decode()
@@ -58,7 +58,7 @@ NAMES = texts(12).filter(lambda name: name == name.strip() != "") | st.sampled_f
 
 @st.composite
 def federations(draw: st.DrawFn) -> Federation:
-    """Every field with everything that it may hold."""
+    """Draws documents in which every field takes all kinds of values."""
     schema = draw(schemas())
     version = draw(st.sampled_from([1, 2, 7, 2**53]))
     organisations = {}
@@ -75,7 +75,7 @@ def federations(draw: st.DrawFn) -> Federation:
 
 
 def reordered(federation: Federation) -> Federation:
-    """An equal document with everything that has no order the other way round."""
+    """Returns an equal document in which all unordered parts are reversed."""
     schema = federation.schema
     backwards = sorted(schema.classes, key=lambda path: (path.count("/"), path[::-1]))
     classes = {
@@ -110,7 +110,7 @@ FULL = replace(
     organisations={
         **PLAIN.organisations,
         "INPS": replace(
-            PLAIN["INPS"], endpoint="https://qns.inps.example/", certificate=PEM, joined=2
+            PLAIN["INPS"], endpoint="https://qns.inps.example/", certificate=PEM, incarnation=2
         ),
     },
     version=2,
@@ -118,7 +118,7 @@ FULL = replace(
 WRITTEN = write_federation(FULL)
 
 
-def test_the_document_is_written_like_this() -> None:
+def test_document_is_written_in_this_form() -> None:
     lines = WRITTEN.decode().splitlines()
     assert lines[1] == '<federation xmlns="urn:qns:d2q:1" name="agencies" version="2">'
     assert lines[2] == '  <schema name="agencies">'
@@ -136,13 +136,13 @@ def test_the_document_is_written_like_this() -> None:
     ]
 
 
-def test_classes_are_known_in_any_spelling_and_written_in_the_schemas() -> None:
+def test_classes_are_read_in_any_spelling_and_written_as_in_the_schema() -> None:
     sloppy = WRITTEN.replace(b'class="Enterprise/Holder"', b'class=" ENTERPRISE/holder\n"')
     assert read_federation(sloppy) == FULL
     assert write_federation(read_federation(sloppy)) == WRITTEN
 
 
-def test_capability_endpoint_and_certificate_may_be_left_out() -> None:
+def test_capability_endpoint_and_certificate_are_optional() -> None:
     brief = WRITTEN.replace(b' capability="4"', b"")
     assert read_federation(brief) == FULL
     assert read_federation(write_federation(PLAIN))["INPS"].endpoint == ""
@@ -159,7 +159,7 @@ def test_capability_endpoint_and_certificate_may_be_left_out() -> None:
     ],
     ids=["no last line break", "CRLF", "indented", "one line"],
 )
-def test_a_certificate_is_brought_into_its_usual_form(sloppy: str) -> None:
+def test_certificate_is_normalised(sloppy: str) -> None:
     changed = replace(FULL["INPS"], certificate=sloppy)
     federation = replace(FULL, organisations={**FULL.organisations, "INPS": changed})
     assert write_federation(federation) == WRITTEN
@@ -326,7 +326,7 @@ REFUSED: list[tuple[str, bytes, bytes, type[QnsError], str, int]] = [
     [row[1:] for row in REFUSED],
     ids=[row[0] for row in REFUSED],
 )
-def test_a_bad_document_is_refused_at_its_line(
+def test_invalid_document_is_rejected_with_the_line(
     old: bytes, new: bytes, kind: type[QnsError], said: str, line: int
 ) -> None:
     assert old in WRITTEN
@@ -338,7 +338,7 @@ def test_a_bad_document_is_refused_at_its_line(
     assert len(str(caught.value)) < 600
 
 
-def test_another_root_element_is_refused() -> None:
+def test_other_root_element_is_rejected() -> None:
     with pytest.raises(DocumentError, match="the root element is 'schema'") as caught:
         read_federation(b'<schema xmlns="urn:qns:d2q:1" name="x"/>')
     assert caught.value.remedy == "'federation' in the namespace urn:qns:d2q:1 is expected"
@@ -371,14 +371,14 @@ UNWRITABLE: dict[str, tuple[Callable[[], Federation], type[QnsError], str]] = {
 
 
 @pytest.mark.parametrize("name", UNWRITABLE)
-def test_what_could_not_be_read_again_is_not_written(name: str) -> None:
+def test_document_that_could_not_be_read_again_is_not_written(name: str) -> None:
     make, kind, said = UNWRITABLE[name]
     with pytest.raises(kind) as caught:
         write_federation(make())
     assert said in str(caught.value)
 
 
-def test_ten_thousand_organisations_are_enough() -> None:
+def test_more_than_ten_thousand_organisations_are_rejected() -> None:
     full = Federation.of("f", AGENCIES, {f"o{n}": ["Enterprise"] for n in range(MAX_ORGANISATIONS)})
     written = write_federation(full)
     assert read_federation(written) == full
@@ -392,7 +392,7 @@ def test_ten_thousand_organisations_are_enough() -> None:
     assert caught.value.line is not None
 
 
-def test_more_than_16_mb_are_not_written_and_not_read() -> None:
+def test_document_above_the_byte_limit_is_neither_written_nor_read() -> None:
     long_pem = certificate(b"x" * 40_000)
     heavy = Federation.of("f", AGENCIES, {})
     organisations = {f"o{n}": Organisation(f"o{n}", frozenset(), "", long_pem) for n in range(320)}
@@ -407,7 +407,7 @@ def test_more_than_16_mb_are_not_written_and_not_read() -> None:
 XS = "{http://www.w3.org/2001/XMLSchema}"
 
 
-def test_the_xsd_is_valid_documented_and_says_what_the_code_does() -> None:
+def test_xsd_is_valid_documented_and_has_the_limits_of_the_code() -> None:
     tree = etree.parse(shipped_file("federation.xsd"))
     etree.XMLSchema(tree)
     assert tree.getroot().get("targetNamespace") == NAMESPACE
@@ -420,8 +420,8 @@ def test_the_xsd_is_valid_documented_and_says_what_the_code_does() -> None:
     assert f"at most {MAX_ORGANISATIONS:,}" in "".join(tree.getroot().itertext())
 
 
-def test_the_xsd_fits_together_with_the_others() -> None:
-    """SOAP includes all of them, and this one includes one of them itself."""
+def test_xsd_can_be_combined_with_the_others() -> None:
+    """The SOAP contract includes all of them, and this one includes one of them itself."""
     includes = "".join(
         f'<xs:include schemaLocation="{shipped_file(f"{name}.xsd").as_uri()}"/>'
         for name in ("event", "subscription", "schema", "federation")

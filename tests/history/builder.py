@@ -1,4 +1,4 @@
-"""Histories written by hand, one method for each kind of record; a second passes before each."""
+"""Builds histories by hand. There is one method for each kind of record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tests.history.state import CLASSES, XML
 
 
 class History:
-    """`joined` of every organisation is 1 unless said otherwise."""
+    """A history under construction. Each record is one second later than the one before.
+
+    The incarnation of every organisation is 1 unless another one is given.
+    """
 
     def __init__(self, *members: str) -> None:
         self.t = 0.0
@@ -29,7 +32,7 @@ class History:
         return judge(self.records)
 
     def broken(self) -> dict[str, int]:
-        """The rules that are broken, and how often."""
+        """Returns the broken rules with the number of their violations."""
         return {str(rule): number for rule, number in self.verdict().broken.items() if number}
 
     def copy(self) -> History:
@@ -38,7 +41,7 @@ class History:
         return other
 
     def explained(self) -> str:
-        """The one violation that there is, in words."""
+        """Returns the text of the only violation."""
         (violation,) = self.verdict().violations
         return violation.explain()
 
@@ -88,8 +91,19 @@ class History:
             event["available"] = "INF" if available == inf else available
         return self.add("pub", org, event=event, joined=joined, epoch=epoch, sequence=1)
 
-    def ntfy(self, org: str, sub: str, source: str, event: str, group: str = "") -> Self:
-        return self.add("ntfy", org, sub=sub, group=group, source=source, event=event)
+    def ntfy(
+        self, org: str, sub: str, source: str, event: str, group: str = "", **number: int
+    ) -> Self:
+        return self.add("ntfy", org, sub=sub, group=group, source=source, event=event, **number)
+
+    def overflow(
+        self, org: str, sub: str, source: str, event: str, number: int, group: str = ""
+    ) -> Self:
+        fields = {"source": source, "event": event, "number": number}
+        return self.add("overflow", org, sub=sub, group=group, **fields)
+
+    def ack(self, org: str, sub: str, upto: int, count: int) -> Self:
+        return self.add("ack", org, sub=sub, upto=upto, count=count)
 
     def lapse(self, org: str, sub: str, source: str, event: str, group: str) -> Self:
         return self.add("lapse", org, sub=sub, group=group, source=source, event=event)
@@ -133,6 +147,15 @@ class History:
 
     def drop(self, org: str, to: str, number: int, event: str) -> Self:
         return self.add("drop", org, to=to, joined=1, number=number, event=event)
+
+    def ways(self, *ways: str) -> Self:
+        return self.add("ways", ways=list(ways))
+
+    def relay(self, org: str, to: str, source: str, event: str, *, joined: int = 1) -> Self:
+        return self.add("relay", org, to=to, joined=joined, source=source, event=event)
+
+    def discard(self, org: str, to: str, source: str, event: str) -> Self:
+        return self.add("discard", org, to=to, joined=1, source=source, event=event)
 
     def promise(self, org: str, to: str, source: str, event: str, *, joined: int = 1) -> Self:
         return self.add("promise", org, to=to, joined=joined, source=source, event=event)

@@ -1,4 +1,4 @@
-"""What the model of a federation is made of: schema, events, and what each organisation knows."""
+"""The data of the model of a federation: schema, events, and the state of each organisation."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def subscription(text: str) -> Subscription:
 
 @dataclass(frozen=True)
 class Published:
+    """An event with its place in publication order and its time."""
+
     event: Event
     order: int
     t: float
@@ -66,28 +68,36 @@ class Published:
 
 @dataclass
 class User:
+    """A user with one subscription."""
+
     id: str
     text: str
     group: str
-    alive: bool = True
+    is_active: bool = True
     paused: bool = False
     waiting: dict[str, int] = field(default_factory=dict)
-    """Producer -> the number with which the backlog is complete."""
+    """Producer -> the number that ends the backlog."""
     stable_since: dict[str, int] = field(default_factory=dict)
-    """Producer -> the order of what was published last before."""
+    """Producer -> the place of the last publication before the view was stable."""
     held: dict[str, list[Published]] = field(default_factory=lambda: defaultdict(list))
     queue: list[Published] = field(default_factory=list)
+    """Events that wait for the end of a pause."""
+    delivered: int = 0
+    """The number of the last delivery."""
+    unread: dict[int, Published] = field(default_factory=dict)
 
     @property
     def subscriber(self) -> tuple[str, str]:
         return ("", self.group) if self.group else (self.id, "")
 
     def wants(self, published: Published) -> bool:
-        return self.alive and subscription(self.text).matches(published.event)
+        return self.is_active and subscription(self.text).matches(published.event)
 
 
 @dataclass
 class Entry:
+    """An event in a stream."""
+
     epoch: int
     published: Published
     dropped: bool = False
@@ -95,19 +105,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Promise:
-    """To bring this number of a producer's stream, each end in this incarnation."""
+    """A forwarder's promise to deliver one number of a producer's stream to a consumer."""
 
     to: str
-    joined: int
+    consumer_incarnation: int
     source: str
-    source_joined: int
+    producer_incarnation: int
     number: int
     published: Published
 
 
 @dataclass
 class State:
-    """What a backup holds. Streams are named by organisation and incarnation."""
+    """The state of one organisation's peer, which a backup copies."""
 
     users: dict[str, User] = field(default_factory=dict)
     notified: set[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The page on histories tells the format as it is; the judge stays apart from what it judges."""
+"""Tests that docs/history.md describes the format, and that the judge is independent."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ ALLOWED = {
     "qns.d2q.schema_xml",
     "qns.d2q.terms",
 }
-"""Reading of texts, so that names and spellings are read in one way; nothing that decides."""
+"""Parsers of texts, so that names and spellings are read in one way. None of them decides whether
+an event matches."""
 
 
-def test_every_record_is_told_with_its_fields() -> None:
-    told = {}
+def test_page_lists_every_kind_of_record_with_its_fields() -> None:
+    listed = {}
     for kinds, fields in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.*?) \|", PAGE, re.MULTILINE):
         for kind in re.findall(r"\w+", kinds):
-            told[kind] = set(re.findall(r"`(\w+)`", fields))
-    assert told.pop("do") == set()  # the head of the table
-    assert told == {do: {*fields} - {"org"} for do, fields in FIELDS.items()}
+            listed[kind] = set(re.findall(r"`(\w+)`", fields))
+    assert listed.pop("do") == set()  # the head of the table
+    assert listed == {do: {*fields} - {"org"} for do, fields in FIELDS.items()}
 
 
-def test_every_rule_is_told() -> None:
+def test_page_lists_every_rule() -> None:
     assert re.findall(r"^\| (\w[\w ]*) \| each ", PAGE, re.MULTILINE) == [str(r) for r in Rule]
 
 
-def test_the_python_example_runs(
+def test_python_example_of_the_page_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -47,7 +48,7 @@ def test_the_python_example_runs(
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "qns/history").glob("*.py")), ids=lambda p: p.stem)
-def test_the_judge_shares_nothing_that_decides(path: Path) -> None:
+def test_judge_imports_only_parsers_from_other_rooms(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("qns"):
             assert node.module in ALLOWED or node.module.startswith("qns.history."), node.module

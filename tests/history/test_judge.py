@@ -1,4 +1,4 @@
-"""The judge as a whole: what it counts, how much it tells, and what it refuses to read."""
+"""Tests of the judge as a whole: what it counts, how much it reports, and what it rejects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.history.builder import History
 from tests.history.state import XML
 
 
-def test_everything_is_counted_and_what_is_apart_is_counted_apart() -> None:
+def test_verdict_counts_records_and_separately_losses_and_excuses() -> None:
     history = History("A", "B").sub("A", "U1").stable("A", "U1", "B")
     history.pub("B", "e1").cross("B", "A", 1, "e1").drop("B", "A", 1, "e1").skip("A", "B", 1, 1)
     history.pub("B", "e2").cross("B", "A", 2, "e2").take("A", "B", 2, "e2")
@@ -29,20 +29,20 @@ def test_everything_is_counted_and_what_is_apart_is_counted_apart() -> None:
     assert (counts.skipped, counts.dropped, counts.excused) == (1, 1, 1)
 
 
-def test_of_many_violations_the_first_are_told_and_all_are_counted() -> None:
+def test_verdict_explains_the_first_violations_of_a_rule_and_counts_all() -> None:
     history = History("A", "B").pub("B", "e1")
     for number in range(50):
         history.ntfy("A", f"U{number}", "B", "e1")
     history.take("A", "B", 3, "e1")
     verdict = history.verdict()
     assert verdict.broken[Rule.LEGALITY] == 50
-    told = [each.rule for each in verdict.violations]
-    assert told == [Rule.LEGALITY] * 20 + [Rule.NO_GAP]
+    explained = [each.rule for each in verdict.violations]
+    assert explained == [Rule.LEGALITY] * 20 + [Rule.NO_GAP]
     assert len(judge(history.records, most_per_rule=3).violations) == 4
     assert not verdict.holds
 
 
-def test_a_violation_carries_the_records_that_it_is_about() -> None:
+def test_violation_holds_the_records_concerned() -> None:
     history = History("A", "B").sub("A", "U1").pub("B", "e1").usub("A", "U1")
     history.ntfy("A", "U1", "B", "e1")
     (violation,) = history.verdict().violations
@@ -53,19 +53,19 @@ def test_a_violation_carries_the_records_that_it_is_about() -> None:
     assert len(violation.explain().splitlines()) == 1
 
 
-def test_a_verdict_travels_between_processes() -> None:
+def test_verdict_can_be_pickled() -> None:
     verdict = History("A").sub("A", "U1").pub("A", "e1").calm().verdict()
     again = pickle.loads(pickle.dumps(verdict))
     assert again == verdict
     assert again.violations[0].explain() == verdict.violations[0].explain()
 
 
-def test_records_may_come_one_by_one() -> None:
+def test_judge_accepts_an_iterator_of_records() -> None:
     history = History("A").sub("A", "U1").pub("A", "e1").ntfy("A", "U1", "A", "e1").calm()
     assert judge(iter(history.records)).holds
 
 
-def test_a_time_that_goes_backwards_is_allowed() -> None:
+def test_judge_accepts_times_that_go_backwards() -> None:
     history = History("A").sub("A", "U1").pub("A", "e1").calm()
     history.records[-1] = {**history.records[-1], "t": 0.5}
     assert history.broken() == {"Liveness": 1}
@@ -106,14 +106,14 @@ def subscribed(text: str, org: str = "A") -> Record:
         ),
     ],
 )
-def test_what_is_no_history_is_refused_with_the_record(record: Record, words: str) -> None:
+def test_invalid_record_is_rejected_with_its_number(record: Record, words: str) -> None:
     with pytest.raises(QnsError) as caught:
         judge([*History("A", "B").records, record])
     assert str(caught.value).startswith("record 4: ")
     assert words in str(caught.value)
 
 
-def test_an_id_of_a_subscription_is_never_used_again() -> None:
+def test_reused_subscription_id_is_rejected() -> None:
     history = History("A").sub("A", "U1").usub("A", "U1").sub("A", "U1")
     with pytest.raises(QnsError, match="record 5: A has a subscription 'U1' since record 3"):
         history.verdict()
@@ -129,6 +129,6 @@ def test_an_id_of_a_subscription_is_never_used_again() -> None:
         [{}],
     ],
 )
-def test_a_history_begins_with_its_schema(records: list[Record]) -> None:
+def test_history_without_a_valid_schema_first_is_rejected(records: list[Record]) -> None:
     with pytest.raises(QnsError, match="record 1: "):
         judge(records)

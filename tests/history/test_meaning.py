@@ -1,4 +1,4 @@
-"""The judge's own idea of matching is the routing core's, though they share no code."""
+"""Tests that the judge's own matching agrees with the routing core. They share no code."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PART = "Thing/Part"
 
 
 @given(subscription=subscriptions(), event=events())
-def test_both_spellings_mean_what_the_core_matches(
+def test_meaning_of_both_notations_agrees_with_the_routing_core(
     subscription: Subscription, event: Event
 ) -> None:
     plain = plain_event(ALL_TYPES, write_event_json(event, ALL_TYPES))
     for text in (write_readable(subscription, ALL_TYPES), write_thesis(subscription, ALL_TYPES)):
         meaning = meaning_of(ALL_TYPES, text)
         assert meaning.matches(plain) == subscription.matches(event)
-        assert bool(meaning.objection(plain)) != subscription.matches(event)
+        assert bool(meaning.mismatch(plain)) != subscription.matches(event)
 
 
 def case(path: str, **fields: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "fields", "expected"), CASES)
-def test_worked_cases_of_matching(text: str, fields: dict[str, Any], expected: bool) -> None:
+def test_worked_cases_match_as_expected(text: str, fields: dict[str, Any], expected: bool) -> None:
     plain = plain_event(ALL_TYPES, fields)
     assert meaning_of(ALL_TYPES, text).matches(plain) is expected
     event = EventReader(ALL_TYPES).from_fields(fields)
@@ -103,13 +103,13 @@ def test_worked_cases_of_matching(text: str, fields: dict[str, Any], expected: b
     ("text", "fields", "words"),
     [
         ("Thing/Part", case("Thing"), "its class is Thing"),
-        ("Thing from INAIL", case("Thing"), "INPS is none of its sources"),
+        ("Thing from INAIL", case("Thing"), "INPS is not one of the subscription's sources"),
         ("Thing where Count > 3", case("Thing"), "it carries no Thing.Count"),
         ("Thing where Count > 3", case("Thing", data={"Count": 2}), "its Thing.Count is 2"),
         (
             "Thing where Count.accuracy falls below 0.5",
             case("Thing", quality={"Count.accuracy": 0.25}),
-            "its Thing.Count.accuracy is 0.25 and its previous value is not told",
+            "its Thing.Count.accuracy is 0.25 and its previous value is missing",
         ),
         (
             "Thing where Count.accuracy falls below 0.5",
@@ -119,10 +119,10 @@ def test_worked_cases_of_matching(text: str, fields: dict[str, Any], expected: b
         ("Thing", case("Thing"), ""),
     ],
 )
-def test_an_objection_says_why_an_event_does_not_match(
+def test_mismatch_returns_why_an_event_does_not_match(
     text: str, fields: dict[str, Any], words: str
 ) -> None:
-    assert meaning_of(ALL_TYPES, text).objection(plain_event(ALL_TYPES, fields)) == words
+    assert meaning_of(ALL_TYPES, text).mismatch(plain_event(ALL_TYPES, fields)) == words
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_objection_says_why_an_event_does_not_match(
         "Thing where",
     ],
 )
-def test_a_text_that_means_nothing_is_refused(text: str) -> None:
+def test_invalid_subscription_text_is_rejected(text: str) -> None:
     with pytest.raises(QnsError):
         meaning_of(ALL_TYPES, text)
 
@@ -166,6 +166,6 @@ def test_a_text_that_means_nothing_is_refused(text: str) -> None:
         case(PART, data={"Weight": float("inf")}),
     ],
 )
-def test_an_event_that_is_none_is_refused(fields: dict[str, Any]) -> None:
+def test_invalid_event_is_rejected(fields: dict[str, Any]) -> None:
     with pytest.raises(QnsError):
         plain_event(ALL_TYPES, fields)

@@ -1,4 +1,4 @@
-"""Records: what is written is read again; what is wrong is told with its line and a remedy."""
+"""Tests of records: written records are read again, invalid lines are rejected with a remedy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def any_record(draw: st.DrawFn) -> Record:
 
 
 @given(st.lists(any_record(), max_size=5))
-def test_what_a_recorder_writes_is_read_again(records: list[Record]) -> None:
+def test_written_records_are_read_again(records: list[Record]) -> None:
     file = io.StringIO()
     Recorder(file).append(*records)
     lines = file.getvalue().split("\n")
@@ -52,13 +52,13 @@ def test_what_a_recorder_writes_is_read_again(records: list[Record]) -> None:
 
 
 @given(any_record(), st.data())
-def test_a_record_without_one_of_its_fields_is_refused(record: Record, data: st.DataObject) -> None:
+def test_record_without_one_of_its_fields_is_rejected(record: Record, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(list(record)))
     with pytest.raises(QnsError, match=f"'{name}'"):
         checked({key: value for key, value in record.items() if key != name})
 
 
-def test_a_list_takes_the_records_as_they_are() -> None:
+def test_recorder_appends_the_same_objects_to_a_list() -> None:
     kept: list[Record] = []
     recorder = Recorder(kept)
     record = new_record("usub", 1, "INPS", sub="U1", why="expired")
@@ -67,7 +67,7 @@ def test_a_list_takes_the_records_as_they_are() -> None:
     assert kept[1] == {"t": 2, "do": "calm"}
 
 
-def test_a_batch_with_a_wrong_record_is_not_written_at_all() -> None:
+def test_batch_with_an_invalid_record_is_not_written() -> None:
     file, kept = io.StringIO(), list[Record]()
     for sink in (file, kept):
         with pytest.raises(QnsError, match="no 'sub'"):
@@ -77,7 +77,7 @@ def test_a_batch_with_a_wrong_record_is_not_written_at_all() -> None:
 
 
 class Flushed(io.StringIO):
-    """Remembers what had been written at each flush."""
+    """A file in memory that notes its size at each flush."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Flushed(io.StringIO):
         self.sizes.append(len(self.getvalue()))
 
 
-def test_a_file_is_flushed_once_for_each_batch() -> None:
+def test_recorder_flushes_a_file_once_for_each_batch() -> None:
     file = Flushed()
     recorder = Recorder(file)
     recorder.append(new_record("calm", 1), new_record("calm", 2))
@@ -102,7 +102,7 @@ def test_a_file_is_flushed_once_for_each_batch() -> None:
         ("{", "not JSON: Expecting property name.* (one record on one line)"),
         ("[" * 100_000, "not JSON"),
         ('{"t": NaN, "do": "calm"}', "not JSON: NaN"),
-        ("[]", "a value of type list is no record"),
+        ("[]", "a value of type list is not a record"),
         ('{"t": 1}', "'do' is missing (one of schema, join"),
         ('{"t": 1, "do": 3}', "'do' is 3"),
         ('{"t": 1, "do": "ntyf", "org": "INPS"}', "unknown record 'ntyf' (did you mean ntfy?)"),
@@ -149,7 +149,7 @@ def test_a_file_is_flushed_once_for_each_batch() -> None:
         ),
     ],
 )
-def test_a_wrong_line_is_told_with_its_number_and_a_remedy(line: str, words: str) -> None:
+def test_invalid_line_is_rejected_with_its_number_and_a_remedy(line: str, words: str) -> None:
     reading = read_records(['{"t": 0, "do": "calm"}', "", line])
     assert next(reading)["do"] == "calm"
     with pytest.raises(QnsError) as caught:
@@ -161,12 +161,12 @@ def test_a_wrong_line_is_told_with_its_number_and_a_remedy(line: str, words: str
     assert caught.value.remedy
 
 
-def test_time_may_go_backwards_and_other_fields_are_left_alone() -> None:
+def test_reading_accepts_times_that_go_backwards_and_unknown_fields() -> None:
     lines = ['{"t": 5, "do": "calm"}', b'{"t": 4.5, "do": "calm", "note": "x"}']
     assert [record["t"] for record in read_records(lines)] == [5, 4.5]
 
 
-def test_a_record_is_one_line_whatever_is_in_it() -> None:
+def test_record_is_written_on_one_line_whatever_it_contains() -> None:
     record = new_record("sub", 1, "INPS", sub="U\n1", text="Thing", group="né")
     line = write_record(record)
     assert line.count("\n") == 1

@@ -1,4 +1,4 @@
-"""No gap in what a consumer takes of a producer's stream; each event crosses once."""
+"""Tests that a consumer takes a stream without gaps, and that each event crosses once."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ def taking(*numbers: int) -> History:
     return history
 
 
-def test_numbers_run_from_one_without_a_hole() -> None:
+def test_consecutive_numbers_from_one_keep_no_gap() -> None:
     assert taking(1, 2, 3).broken() == {}
 
 
 @pytest.mark.parametrize(
     ("numbers", "times"), [((2,), 1), ((1, 3), 1), ((1, 3, 4), 1), ((1, 4, 8), 2), ((0,), 1)]
 )
-def test_a_hole_is_told_once_where_it_is(numbers: tuple[int, ...], times: int) -> None:
+def test_each_gap_is_reported_once(numbers: tuple[int, ...], times: int) -> None:
     assert taking(*numbers).broken() == {"No gap": times}
 
 
-def test_a_hole_is_told_with_the_numbers_that_are_missing() -> None:
-    told = taking(1, 5).explained()
-    assert "A consumed number 5 (event e5) of the stream of B (incarnation 1) at 2 s" in told
-    assert "when number 2 was due: numbers 2 to 4 had been neither consumed nor declared" in told
+def test_explanation_of_a_gap_names_the_missing_numbers() -> None:
+    text = taking(1, 5).explained()
+    assert "A consumed number 5 (event e5) of the stream of B (incarnation 1) at 2 s" in text
+    assert "when number 2 was due: numbers 2 to 4 had been neither consumed nor declared" in text
 
 
-def test_a_repetition_is_told_and_the_stream_goes_on() -> None:
+def test_repeated_number_is_reported_and_the_stream_continues() -> None:
     history = taking(1, 2, 3, 2, 4)
     assert history.broken() == {"No gap": 1}
     assert "number 2 had been consumed before" in history.explained()
 
 
-def test_a_skip_counts_as_consumed() -> None:
+def test_skipped_numbers_count_as_consumed() -> None:
     assert taking(1).skip("A", "B", 2, 4).take("A", "B", 5, "e").broken() == {}
     assert taking(1).skip("A", "B", 3, 4).take("A", "B", 5, "e").broken() == {"No gap": 1}
     assert taking(1, 2).skip("A", "B", 2, 4).take("A", "B", 5, "e").broken() == {"No gap": 1}
 
 
-def test_a_rewind_sets_a_stream_back_if_it_had_gone_further() -> None:
+def test_rewind_sets_a_stream_back_only_if_it_was_further() -> None:
     assert taking(1, 2, 3).rewind("A", "B", 2).take("A", "B", 2, "x").broken() == {}
     assert taking(1, 2, 3).rewind("A", "B", 2).take("A", "B", 4, "x").broken() == {"No gap": 1}
     assert taking(1).rewind("A", "B", 3).take("A", "B", 2, "e2").broken() == {}
@@ -51,12 +51,12 @@ def test_a_rewind_sets_a_stream_back_if_it_had_gone_further() -> None:
     assert History("A", "B").rewind("A", "B", 1).take("A", "B", 1, "x").broken() == {}
 
 
-def test_streams_of_other_producers_incarnations_and_consumers_are_apart() -> None:
+def test_numbers_are_separate_for_each_producer_incarnation_and_consumer() -> None:
     history = taking(1, 2).join("C").take("A", "C", 1, "c1").take("C", "B", 1, "e1")
     assert history.take("A", "B", 1, "x", joined=2).take("A", "B", 3, "e3").broken() == {}
 
 
-def test_a_consumer_that_came_back_starts_at_one() -> None:
+def test_consumer_that_rejoined_starts_at_one() -> None:
     history = taking(1, 2).leave("A").join("A", 2)
     history.take("A", "B", 1, "e1", own=2).skip("A", "B", 2, 3, own=2)
     assert history.take("A", "B", 4, "e4", own=2).broken() == {}
@@ -64,20 +64,20 @@ def test_a_consumer_that_came_back_starts_at_one() -> None:
     assert again.take("A", "B", 3, "e3", own=2).broken() == {"No gap": 1}
 
 
-def test_a_consumer_that_does_not_know_yet_that_it_came_back_goes_on_as_before() -> None:
+def test_consumer_continues_its_old_stream_until_it_learns_that_it_rejoined() -> None:
     history = taking(1, 2).leave("A").join("A", 2).take("A", "B", 3, "e3")
     assert history.take("A", "B", 1, "e1", own=2).broken() == {}
     again = taking(1, 2).leave("A").join("A", 2)
     assert again.take("A", "B", 1, "e1").broken() == {"No gap": 1}
 
 
-def test_a_rewind_sets_back_the_stream_of_its_own_incarnation_only() -> None:
+def test_rewind_sets_back_only_the_stream_of_the_consumers_incarnation() -> None:
     history = taking(1, 2).take("A", "B", 1, "e1", own=2).rewind("A", "B", 1, own=2)
     assert history.take("A", "B", 1, "x", own=2).broken() == {}
     assert history.take("A", "B", 1, "x").broken() == {"No gap": 1}
 
 
-def test_a_restore_of_the_consumer_takes_its_stream_back() -> None:
+def test_restore_of_the_consumer_sets_its_stream_back() -> None:
     assert taking(1, 2, 3).restore("A", 1.0).take("A", "B", 2, "e2").broken() == {}
     assert taking(1, 2, 3).restore("A", 1.0).take("A", "B", 4, "e4").broken() == {"No gap": 1}
     assert taking(1, 2, 3).restore("B", 1.0).take("A", "B", 2, "x").broken() == {"No gap": 1}
@@ -90,45 +90,45 @@ def crossing() -> History:
     return History("A", "B").pub("B", "e1").cross("B", "A", 1, "e1")
 
 
-def test_an_event_has_one_number_in_a_stream() -> None:
+def test_second_number_for_an_event_in_a_stream_breaks_minimality() -> None:
     history = crossing().cross("B", "A", 2, "e1")
     assert history.broken() == {"Minimality": 1}
-    told = history.explained()
-    assert "B gave event e1 number 2 in its stream to A" in told
-    assert "had given it number 1 already, at 2 s (record 5)" in told
+    text = history.explained()
+    assert "B gave event e1 number 2 in its stream to A" in text
+    assert "had given it number 1 already, at 2 s (record 5)" in text
 
 
-def test_other_consumers_and_other_incarnations_get_it_too() -> None:
+def test_event_may_cross_to_other_consumers_and_incarnations() -> None:
     history = crossing().join("C").cross("B", "C", 1, "e1")
     assert history.leave("A").join("A", 2).cross("B", "A", 1, "e1", joined=2).broken() == {}
 
 
 @pytest.mark.parametrize("org", ["A", "B"])
-def test_after_a_restore_of_either_end_it_may_cross_again(org: str) -> None:
+def test_event_may_cross_again_after_a_restore_of_either_end(org: str) -> None:
     history = crossing().restore(org, 0.0).cross("B", "A", 1, "e1", epoch=1)
     assert history.broken() == {}
     assert history.cross("B", "A", 2, "e1", epoch=1).broken() == {"Minimality": 1}
 
 
-def test_a_restore_of_somebody_else_excuses_nothing() -> None:
+def test_restore_of_a_third_organisation_excuses_no_second_crossing() -> None:
     history = crossing().join("C").restore("C", 0.0).cross("B", "A", 2, "e1")
     assert history.broken() == {"Minimality": 1}
 
 
-def test_what_was_dropped_may_cross_once_more() -> None:
+def test_dropped_event_may_cross_once_more() -> None:
     history = crossing().drop("B", "A", 1, "e1").cross("B", "A", 2, "e1")
     assert history.broken() == {}
     assert history.cross("B", "A", 3, "e1").broken() == {"Minimality": 1}
 
 
-def test_a_drop_of_something_else_allows_nothing() -> None:
+def test_drop_of_another_event_or_for_another_consumer_allows_nothing() -> None:
     other_event = crossing().pub("B", "e2").cross("B", "A", 2, "e2").drop("B", "A", 2, "e2")
     assert other_event.cross("B", "A", 3, "e1").broken() == {"Minimality": 1}
     other_consumer = crossing().join("C").cross("B", "C", 1, "e1").drop("B", "C", 1, "e1")
     assert other_consumer.cross("B", "A", 2, "e1").broken() == {"Minimality": 1}
 
 
-def test_a_producer_that_does_not_know_yet_that_it_left_sends_each_event_once_too() -> None:
+def test_producer_that_has_not_learned_that_it_left_sends_each_event_once() -> None:
     history = crossing().leave("B").cross("B", "A", 2, "e1")
     assert history.broken() == {"Minimality": 1}
     again = crossing().leave("B").join("B", 2).cross("B", "A", 2, "e1")

@@ -1,4 +1,4 @@
-"""Offices on both kinds of disk."""
+"""Fixtures: a single peer on each kind of disk."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from qns.simulation.disks import MemoryDisk, SqliteDisk
-from tests.iil.office import Office
+from tests.iil.single_peer import SinglePeer
 
-OpenOffice = Callable[..., Office]
+OpenPeer = Callable[..., SinglePeer]
 
 
 @pytest.fixture(params=[MemoryDisk, SqliteDisk], ids=["memory", "sqlite"])
-def open_office(request: pytest.FixtureRequest) -> Iterator[OpenOffice]:
-    """Opens an office, with any tuning; whatever happens in it, its disk goes in the end."""
-    opened: list[Office] = []
+def open_peer(request: pytest.FixtureRequest) -> Iterator[OpenPeer]:
+    """Returns a function that opens a peer with any tuning; discards the disks at the end."""
+    opened: list[SinglePeer] = []
 
-    def opener(**tuning: Any) -> Office:
-        opened.append(Office(request.param, **tuning))
+    def opener(**tuning: Any) -> SinglePeer:
+        opened.append(SinglePeer(request.param, **tuning))
         return opened[-1]
 
     yield opener
@@ -28,5 +28,5 @@ def open_office(request: pytest.FixtureRequest) -> Iterator[OpenOffice]:
 
 
 @pytest.fixture
-def office(open_office: OpenOffice) -> Office:
-    return open_office()
+def peer(open_peer: OpenPeer) -> SinglePeer:
+    return open_peer()

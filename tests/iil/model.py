@@ -1,8 +1,8 @@
-"""A naive model of one peer's users: lists of what each must have been notified of.
+"""A naive model of the users of one peer: for each subscription, the events it must have.
 
-What a lone subscriber has follows from the requests and the time alone. Who in a delivery group
-gets an event is the peer's choice: the model reads it in the history and asks whether it was
-allowed, and whether everything that had to be handed out was.
+The deliveries of a single subscription follow from the requests and the time. In a delivery group
+the peer chooses the member. The model reads that choice in the history and checks that it was
+allowed, and that every event that had to be handed out was handed out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
-from qns.turn import Record
+from qns.peer.turn import Record
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ModelSubscription:
     expires_at: float = inf
     paused: bool = False
     numbered: list[str] = field(default_factory=list)
-    """Its deliveries, the first has number 1."""
+    """Its deliveries; the first one has number 1."""
     acknowledged: int = 0
     waiting: list[str] = field(default_factory=list)
 
@@ -54,10 +54,10 @@ class ModelSubscription:
 @dataclass
 class ModelGroup:
     owed: dict[str, str] = field(default_factory=dict)
-    """Event -> the member that has it, or nobody yet."""
-    had: set[str] = field(default_factory=set)
+    """Event -> the member that has it, or NOBODY."""
+    served: set[str] = field(default_factory=set)
     due: set[str] = field(default_factory=set)
-    """What must be handed out before the turn is over."""
+    """Events that must be handed out before the turn ends."""
 
 
 NOBODY = ""
@@ -67,7 +67,7 @@ class Model:
     def __init__(self) -> None:
         self.events: dict[str, ModelEvent] = {}
         self.subscriptions: dict[str, ModelSubscription] = {}
-        """Those that live."""
+        """The subscriptions that have not ended."""
         self.groups: dict[str, ModelGroup] = {}
 
     # --- requests ---------------------------------------------------------------------------------
@@ -80,14 +80,14 @@ class Model:
             return
         group = self.groups.setdefault(new.group, ModelGroup())
         for event in wanted:
-            if event.expires_at > now and event.id not in group.had:
+            if event.expires_at > now and event.id not in group.served:
                 group.owed.setdefault(event.id, NOBODY)
             if group.owed.get(event.id) == NOBODY:
                 group.due.add(event.id)
 
     def publish(self, event: ModelEvent) -> None:
         self.events[event.id] = event
-        for each in self.lone():
+        for each in self.singles():
             if each.wants(event):
                 (each.waiting if each.paused else each.numbered).append(event.id)
         for name, group in self.groups.items():
@@ -121,7 +121,7 @@ class Model:
             subscription.acknowledged = max(subscription.acknowledged, done)
 
     def dropped_by(self, leaver: ModelSubscription) -> int:
-        """How many events go with it if it ends."""
+        """Returns how many events are dropped if the subscription ends."""
         if not leaver.group:
             return len(leaver.unread) + len(leaver.waiting)
         return len(self._lost_with(leaver))
@@ -136,59 +136,59 @@ class Model:
             and not any(each.wants(self.events[id]) for each in others)
         ]
 
-    # --- what the history tells -------------------------------------------------------------------
+    # --- records of the history -------------------------------------------------------------------
 
     def observe(self, record: Record) -> None:
         if record["do"] == "usub":
             leaver = self.subscriptions[record["sub"]]
             assert record["why"] != "expired" or leaver.expires_at <= record["t"]
-            self._left(leaver)
+            self._end(leaver)
         elif record["do"] == "lapse":
-            self._lapsed(record["sub"], self.groups[record["group"]], record["event"])
+            self._lapse(record["sub"], self.groups[record["group"]], record["event"])
         elif record["do"] == "ntfy" and record["group"]:
-            self._handed_out(record["sub"], self.groups[record["group"]], record["event"])
+            self._hand_out(record["sub"], self.groups[record["group"]], record["event"])
 
-    def _left(self, leaver: ModelSubscription) -> None:
+    def _end(self, leaver: ModelSubscription) -> None:
         if leaver.group:
             group = self.groups[leaver.group]
             for id in self._lost_with(leaver):
                 del group.owed[id]
-                group.had.discard(id)
+                group.served.discard(id)
         del self.subscriptions[leaver.id]
         if leaver.group:
             for id in [id for id, member in group.owed.items() if member == leaver.id]:
                 group.owed[id] = NOBODY
-                group.had.discard(id)
+                group.served.discard(id)
                 wanting = [e for e in self.members(leaver.group) if e.wants(self.events[id])]
                 if not all(each.paused for each in wanting):
                     group.due.add(id)
 
-    def _lapsed(self, member: str, group: ModelGroup, id: str) -> None:
+    def _lapse(self, member: str, group: ModelGroup, id: str) -> None:
         if member in self.subscriptions:
             assert group.owed[id] == member
             group.owed[id] = NOBODY
             group.due.add(id)
 
-    def _handed_out(self, member: str, group: ModelGroup, id: str) -> None:
+    def _hand_out(self, member: str, group: ModelGroup, id: str) -> None:
         assert group.owed[id] == NOBODY, f"{id} is with {group.owed[id]} and goes to {member}"
         to = self.subscriptions[member]
         assert not to.paused
         assert to.wants(self.events[id])
         group.owed[id] = member
-        group.had.add(id)
+        group.served.add(id)
         group.due.discard(id)
         to.numbered.append(id)
 
-    # --- what must be the case after each turn ----------------------------------------------------
+    # --- expected state after each turn -----------------------------------------------------------
 
-    def lone(self) -> Iterator[ModelSubscription]:
+    def singles(self) -> Iterator[ModelSubscription]:
         return (each for each in self.subscriptions.values() if not each.group)
 
     def members(self, group: str) -> list[ModelSubscription]:
         return [each for each in self.subscriptions.values() if each.group == group]
 
     def unread(self, subscription: ModelSubscription) -> list[tuple[int, str]]:
-        """What reading it must give."""
+        """Returns the numbers and events that a pull must return."""
         if not subscription.group:
             return subscription.unread
         owed = self.groups[subscription.group].owed
@@ -196,9 +196,9 @@ class Model:
         return sorted((newest[id], id) for id, member in owed.items() if member == subscription.id)
 
     def kept(self, now: float) -> set[str]:
-        """The events that somebody still needs."""
+        """Returns the events that the peer must still keep."""
         needed = {event.id for event in self.events.values() if event.expires_at > now}
-        for each in self.lone():
+        for each in self.singles():
             needed |= {id for _, id in each.unread} | set(each.waiting)
         for group in self.groups.values():
             needed |= set(group.owed)

@@ -1,4 +1,4 @@
-"""A subscription belongs to its owner: to everybody else it does not exist."""
+"""Ownership: other owners can neither use a subscription nor find out that it exists."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from qns.errors import DuplicateId, NameNotKnown
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     Pause,
-    Read,
+    PullDeliveries,
     Renew,
     Request,
     Resume,
     Subscribe,
     Unsubscribe,
 )
-from tests.iil.office import Office
+from tests.iil.single_peer import SinglePeer
 
-INTRUSIONS: dict[str, Callable[[str, str], Request]] = {
-    "read": Read,
+REQUESTS: dict[str, Callable[[str, str], Request]] = {
+    "read": PullDeliveries,
     "pause": Pause,
     "resume": Resume,
     "renew": Renew,
@@ -30,63 +30,63 @@ INTRUSIONS: dict[str, Callable[[str, str], Request]] = {
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["active", "paused"])
-@pytest.mark.parametrize("intrusion", INTRUSIONS.values(), ids=INTRUSIONS)
-def test_another_owner_can_do_nothing_with_it(
-    office: Office, intrusion: Callable[[str, str], Request], paused: bool
+@pytest.mark.parametrize("make_request", REQUESTS.values(), ids=REQUESTS)
+def test_requests_for_a_subscription_of_another_owner_are_rejected_and_change_nothing(
+    peer: SinglePeer, make_request: Callable[[str, str], Request], paused: bool
 ) -> None:
-    office.subscribe("secret")
-    office.subscribe("of bob", owner="bob")
-    office.publish("e1")
+    peer.subscribe("secret")
+    peer.subscribe("of bob", owner="bob")
+    peer.publish("e1")
     if paused:
-        office.pause("secret")
-    before = office.rows()
+        peer.pause("secret")
+    before = peer.rows()
     with pytest.raises(NameNotKnown):
-        office.do(intrusion("bob", "secret"))
-    assert office.rows() == before
-    office.crash()
+        peer.do(make_request("bob", "secret"))
+    assert peer.rows() == before
+    peer.crash()
     with pytest.raises(NameNotKnown):
-        office.do(intrusion("bob", "secret"))
-    assert office.read("secret") == [(1, "e1")]
+        peer.do(make_request("bob", "secret"))
+    assert peer.read("secret") == [(1, "e1")]
 
 
-@pytest.mark.parametrize("intrusion", INTRUSIONS.values(), ids=INTRUSIONS)
-def test_another_owner_is_told_the_same_as_if_it_did_not_exist(
-    intrusion: Callable[[str, str], Request],
+@pytest.mark.parametrize("make_request", REQUESTS.values(), ids=REQUESTS)
+def test_error_for_another_owner_is_the_same_as_for_an_unknown_id(
+    make_request: Callable[[str, str], Request],
 ) -> None:
-    told = []
+    messages = []
     for exists in (True, False):
-        office = Office()
-        office.subscribe("of bob", owner="bob")
+        peer = SinglePeer()
+        peer.subscribe("of bob", owner="bob")
         if exists:
-            office.subscribe("of ann")
+            peer.subscribe("of ann")
         with pytest.raises(NameNotKnown) as error:
-            office.do(intrusion("bob", "of ann"))
-        told.append(str(error.value))
-    assert told[0] == told[1]
-    assert "of bob" in told[0]
+            peer.do(make_request("bob", "of ann"))
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+    assert "of bob" in messages[0]
 
 
-def test_another_owner_cannot_take_over_its_id(office: Office) -> None:
-    office.subscribe("s")
-    before = office.rows()
+def test_another_owner_cannot_reuse_the_id_of_a_subscription(peer: SinglePeer) -> None:
+    peer.subscribe("s")
+    before = peer.rows()
     with pytest.raises(DuplicateId):
-        office.do(Subscribe("bob", "Report", "s"))
-    assert office.rows() == before
+        peer.do(Subscribe("bob", "Report", "s"))
+    assert peer.rows() == before
 
 
-def test_each_owner_reads_and_acknowledges_for_himself(office: Office) -> None:
-    office.subscribe("s")
-    office.subscribe("t", owner="bob")
-    office.publish("e1", "e2")
-    office.acknowledge("s", 2)
-    office.crash()
-    answer = office.do(Read("bob", "t"))
+def test_acknowledgement_of_one_owner_does_not_affect_another_owner(peer: SinglePeer) -> None:
+    peer.subscribe("s")
+    peer.subscribe("t", owner="bob")
+    peer.publish("e1", "e2")
+    peer.acknowledge("s", 2)
+    peer.crash()
+    answer = peer.do(PullDeliveries("bob", "t"))
     assert [each.event for each in answer.deliveries] == ["e1", "e2"]  # type: ignore[union-attr]
 
 
-def test_the_owner_is_remembered_across_a_crash(office: Office) -> None:
-    office.subscribe("s")
-    office.crash()
+def test_owner_of_a_subscription_survives_a_crash(peer: SinglePeer) -> None:
+    peer.subscribe("s")
+    peer.crash()
     with pytest.raises(NameNotKnown):
-        office.do(Unsubscribe("bob", "s"))
-    assert office.unsubscribe("s") == 0
+        peer.do(Unsubscribe("bob", "s"))
+    assert peer.unsubscribe("s") == 0

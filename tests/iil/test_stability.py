@@ -1,4 +1,4 @@
-"""Users of one organisation and events of another: late comers, held events, nothing left over."""
+"""Stability: subscriptions that are pending at producers, held events and late subscribers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qns.iil.requests import (
     Deliveries,
     Pause,
     Publish,
-    Read,
+    PullDeliveries,
     Resume,
     Subscribe,
     Subscribed,
@@ -24,26 +24,26 @@ from qns.iil.requests import (
     Unsubscribed,
 )
 from qns.iil.stability import Stability
+from qns.peer.tables import WAITING, WaitingRow
+from qns.peer.turn import Turn
 from qns.simulation.disks import MemoryDisk, SqliteDisk
 from qns.simulation.node import Disk
 from qns.simulation.rest import unrest
 from qns.simulation.world import World
-from qns.tables import WAITING, WaitingRow
-from qns.turn import Turn
-from tests.iil.office import DELIVERY_TABLES
+from tests.iil.single_peer import DELIVERY_TABLES
 from tests.store.rows import content
 
 HOSTS = dict.fromkeys(("INPS", "INAIL", "CoC"), AGENCIES.classes)
-IN_A_CHAIN = Federation.of("agencies", AGENCIES, HOSTS, capability=1)
-"""Each hands an event to one other, who takes the rest into custody."""
+CHAIN = Federation.of("agencies", AGENCIES, HOSTS, capability=1)
+"""Each peer sends an event to one other, which takes custody for the remaining receivers."""
 READER = EventReader(AGENCIES)
 
 
 class Agencies:
-    """INAIL's users; INPS and CoC publish."""
+    """Three agencies; by default INAIL subscribes and INPS publishes."""
 
     def __init__(self, make_disk: Callable[[], Disk] = MemoryDisk) -> None:
-        self.world = World(0, IN_A_CHAIN, make_disk=make_disk)
+        self.world = World(0, CHAIN, make_disk=make_disk)
         self.world.start()
         self.world.run_for(1)
 
@@ -60,7 +60,7 @@ class Agencies:
             self.world.do(org, Publish(READER.from_fields(fields | {"data": data})))
 
     def read(self, id: str, *, org: str = "INAIL") -> list[str]:
-        answer = self.world.do(org, Read("ann", id))
+        answer = self.world.do(org, PullDeliveries("ann", id))
         assert isinstance(answer, Deliveries)
         return [each.event for each in answer.deliveries]
 
@@ -73,7 +73,7 @@ class Agencies:
         return tuple(gateway.peer.iil.stability.pending(id))
 
     def settle(self) -> None:
-        """Until nothing is under way."""
+        """Runs the world until it is at rest."""
         for _ in range(120):
             self.world.run_for(1)
             if unrest(self.world) is None:
@@ -102,7 +102,7 @@ def agencies(request: pytest.FixtureRequest) -> Any:
         node.disk.discard()
 
 
-def test_a_subscription_is_pending_until_the_producers_have_it(agencies: Agencies) -> None:
+def test_subscription_is_pending_until_every_producer_has_confirmed_it(agencies: Agencies) -> None:
     assert agencies.subscribe("s").pending == ("CoC", "INPS")
     agencies.settle()
     assert agencies.pending("s") == ()
@@ -113,16 +113,16 @@ def test_a_subscription_is_pending_until_the_producers_have_it(agencies: Agencie
     agencies.check()
 
 
-def test_a_twin_waits_for_nobody(agencies: Agencies) -> None:
+def test_subscription_with_a_known_text_is_stable_at_once(agencies: Agencies) -> None:
     agencies.subscribe("s")
     agencies.settle()
-    asked = agencies.world.messages["ChangeSub"]
+    sent = agencies.world.messages["ChangeSub"]
     assert agencies.subscribe("t").pending == ()
     agencies.settle()
-    assert agencies.world.messages["ChangeSub"] == asked
+    assert agencies.world.messages["ChangeSub"] == sent
 
 
-def test_a_late_subscriber_is_served_from_the_own_store_if_the_event_came_before(
+def test_late_subscriber_gets_already_received_events_without_new_notifications(
     agencies: Agencies,
 ) -> None:
     agencies.subscribe("s")
@@ -140,7 +140,9 @@ def test_a_late_subscriber_is_served_from_the_own_store_if_the_event_came_before
     agencies.check()
 
 
-def test_a_late_subscriber_is_served_by_the_producer_otherwise(agencies: Agencies) -> None:
+def test_late_subscriber_gets_available_events_from_the_producer(
+    agencies: Agencies,
+) -> None:
     agencies.publish("e1", "e2", available="INF")
     agencies.publish("gone", available=0)
     agencies.settle()
@@ -152,8 +154,10 @@ def test_a_late_subscriber_is_served_by_the_producer_otherwise(agencies: Agencie
     agencies.check()
 
 
-def test_a_wider_subscription_gets_old_and_new_in_publication_order(agencies: Agencies) -> None:
-    """Some of it is here already, the rest comes from the producer; in between, life goes on."""
+def test_wider_subscription_gets_old_and_new_events_in_publication_order(
+    agencies: Agencies,
+) -> None:
+    """The peer has some of the old events; the others come from the producer."""
     agencies.subscribe("narrow", 'Enterprise where Code = "a"')
     agencies.settle()
     for number, code in enumerate("abab"):
@@ -170,7 +174,9 @@ def test_a_wider_subscription_gets_old_and_new_in_publication_order(agencies: Ag
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["", "crash"])
-def test_events_are_held_until_the_producer_has_answered(agencies: Agencies, crash: bool) -> None:
+def test_events_are_held_until_the_producer_has_confirmed_the_view(
+    agencies: Agencies, crash: bool
+) -> None:
     world = agencies.world
     agencies.subscribe("narrow", 'Enterprise where Code = "a"')
     agencies.settle()
@@ -193,8 +199,8 @@ def test_events_are_held_until_the_producer_has_answered(agencies: Agencies, cra
     agencies.check()
 
 
-def held(agencies: Agencies) -> None:
-    """One event is held for subscription `wide`."""
+def hold_one_event(agencies: Agencies) -> None:
+    """Makes the peer hold one event for the pending subscription `wide`."""
     agencies.subscribe("narrow", 'Enterprise where Code = "a"')
     agencies.settle()
     agencies.world.network.cut("INAIL", "INPS")
@@ -204,8 +210,8 @@ def held(agencies: Agencies) -> None:
     assert agencies.read("wide") == []
 
 
-def test_what_is_held_is_dropped_and_counted_if_the_subscription_ends(agencies: Agencies) -> None:
-    held(agencies)
+def test_held_events_are_dropped_and_counted_when_the_subscription_ends(agencies: Agencies) -> None:
+    hold_one_event(agencies)
     answer = agencies.world.do("INAIL", Unsubscribe("ann", "wide"))
     assert answer == Unsubscribed("wide", 1)
     agencies.world.network.heal()
@@ -215,8 +221,10 @@ def test_what_is_held_is_dropped_and_counted_if_the_subscription_ends(agencies: 
     agencies.check()
 
 
-def test_a_pause_during_the_wait_outlasts_it(agencies: Agencies) -> None:
-    held(agencies)
+def test_pause_of_a_pending_subscription_continues_when_it_becomes_stable(
+    agencies: Agencies,
+) -> None:
+    hold_one_event(agencies)
     agencies.world.do("INAIL", Pause("ann", "wide"))
     agencies.world.network.heal()
     agencies.settle()
@@ -228,8 +236,8 @@ def test_a_pause_during_the_wait_outlasts_it(agencies: Agencies) -> None:
     agencies.check()
 
 
-def test_resuming_does_not_end_the_wait(agencies: Agencies) -> None:
-    held(agencies)
+def test_resuming_a_pending_subscription_delivers_no_held_events(agencies: Agencies) -> None:
+    hold_one_event(agencies)
     for request in (Pause("ann", "wide"), Resume("ann", "wide")):
         agencies.world.do("INAIL", request)
     assert agencies.read("wide") == []
@@ -240,7 +248,7 @@ def test_resuming_does_not_end_the_wait(agencies: Agencies) -> None:
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["", "crash"])
-def test_what_was_held_for_a_group_goes_to_a_member_that_is_not_paused(
+def test_events_held_for_a_group_go_to_a_member_that_is_not_paused(
     agencies: Agencies, crash: bool
 ) -> None:
     agencies.subscribe("narrow", 'Enterprise where Code = "a"')
@@ -263,13 +271,13 @@ def test_what_was_held_for_a_group_goes_to_a_member_that_is_not_paused(
     agencies.check()
 
 
-def test_own_events_wait_for_no_other_organisation(agencies: Agencies) -> None:
-    held(agencies)
+def test_events_of_the_own_organisation_are_not_held(agencies: Agencies) -> None:
+    hold_one_event(agencies)
     agencies.publish("own", org="INAIL")
     assert agencies.read("wide") == ["own"]
 
 
-def test_nothing_is_left_anywhere_when_nothing_is_owed(agencies: Agencies) -> None:
+def test_no_peer_keeps_rows_when_no_event_is_owed(agencies: Agencies) -> None:
     for org in HOSTS:
         agencies.subscribe(f"s of {org}", org=org)
     agencies.settle()
@@ -291,43 +299,43 @@ def test_nothing_is_left_anywhere_when_nothing_is_owed(agencies: Agencies) -> No
     agencies.check()
 
 
-# --- the table alone ------------------------------------------------------------------------------
+# --- the component alone --------------------------------------------------------------------------
 
 
-def waiting(turn: Turn) -> dict[tuple[Any, ...], WaitingRow | None]:
+def waiting_rows(turn: Turn) -> dict[tuple[Any, ...], WaitingRow | None]:
     return {key: row for table, rows in turn.transaction.changes() for key, row in rows.items()}
 
 
-def test_a_subscription_waits_for_the_version_and_then_for_the_number() -> None:
+def test_subscription_waits_for_its_version_and_then_for_the_backlog() -> None:
     stability, turn = Stability(), Turn(0.0)
     stability.wait(turn, "s", "INPS", 3, None, late=True)
     stability.confirm(turn, "INPS", 2, 10)
-    assert stability.stable(turn, "INPS", 100) == []
+    assert stability.pop_stable(turn, "INPS", 100) == []
     stability.confirm(turn, "INPS", 3, 10)
-    assert stability.stable(turn, "INPS", 9) == []
-    assert stability.is_waiting("s", "INPS")
-    assert stability.stable(turn, "INPS", 10) == [WaitingRow("s", "INPS", 3, 10, 1)]
-    assert not stability.is_waiting("s", "INPS")
-    assert waiting(turn) == {("s", "INPS"): None}
+    assert stability.pop_stable(turn, "INPS", 9) == []
+    assert stability.is_pending("s", "INPS")
+    assert stability.pop_stable(turn, "INPS", 10) == [WaitingRow("s", "INPS", 3, 10, 1)]
+    assert not stability.is_pending("s", "INPS")
+    assert waiting_rows(turn) == {("s", "INPS"): None}
 
 
-def test_a_later_confirmation_does_not_move_the_end_of_the_backlog() -> None:
+def test_later_confirmation_does_not_change_the_end_of_the_backlog() -> None:
     stability, turn = Stability(), Turn(0.0)
     stability.wait(turn, "s", "INPS", 1, None, late=False)
     stability.confirm(turn, "INPS", 1, 5)
     stability.confirm(turn, "INPS", 2, 50)
-    assert [row.subscription for row in stability.stable(turn, "INPS", 5)] == ["s"]
+    assert [row.subscription for row in stability.pop_stable(turn, "INPS", 5)] == ["s"]
 
 
-def test_waiting_anew_keeps_that_it_came_late() -> None:
+def test_waiting_again_keeps_the_mark_of_a_late_subscriber() -> None:
     stability, turn = Stability(), Turn(0.0)
     stability.wait(turn, "s", "INPS", 1, None, late=True)
     stability.wait(turn, "s", "INPS", 2, 7, late=False)
-    assert waiting(turn) == {("s", "INPS"): WaitingRow("s", "INPS", 2, 7, 1)}
-    assert stability.stable(turn, "INPS", 7)[0].late == 1
+    assert waiting_rows(turn) == {("s", "INPS"): WaitingRow("s", "INPS", 2, 7, 1)}
+    assert stability.pop_stable(turn, "INPS", 7)[0].late == 1
 
 
-def test_a_leaver_waits_for_nobody_and_nobody_for_a_leaver() -> None:
+def test_forgotten_subscriptions_and_producers_leave_no_waiting_rows() -> None:
     stability, turn = Stability(), Turn(0.0)
     for subscription in ("s", "t"):
         for producer in ("INPS", "CoC"):
@@ -335,13 +343,13 @@ def test_a_leaver_waits_for_nobody_and_nobody_for_a_leaver() -> None:
     stability.forget(turn, "s")
     assert stability.pending("s") == []
     assert stability.pending("t") == ["CoC", "INPS"]
-    assert [row.subscription for row in stability.forget_producer(turn, "CoC")] == ["t"]
+    assert [row.subscription for row in stability.pop_producer(turn, "CoC")] == ["t"]
     assert stability.pending("t") == ["INPS"]
-    assert (stability.waits_for("INPS"), stability.waits_for("CoC")) == (1, 0)
-    assert stability.forget_producer(turn, "nobody") == []
+    assert (stability.has_pending("INPS"), stability.has_pending("CoC")) == (True, False)
+    assert stability.pop_producer(turn, "nobody") == []
 
 
-def test_what_is_recovered_waits_as_before() -> None:
+def test_recovered_subscription_is_pending_as_before() -> None:
     before, turn = Stability(), Turn(0.0)
     before.wait(turn, "s", "INPS", 1, None, late=True)
     ((_, rows),) = turn.transaction.changes()

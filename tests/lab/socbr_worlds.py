@@ -1,4 +1,4 @@
-"""Worlds of SOCBR brokers that are looked at after every step, and judged once all is quiet."""
+"""Worlds of SOCBR brokers that are checked after every step and at the end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 from qns.cbr.rectangles import Point, Rectangle
-from qns.lab.engine import Engine
-from qns.lab.interests import weight
-from qns.lab.network import flat
-from qns.lab.overlay import Overlay
-from qns.lab.socbr import Options, SocbrBroker, Swap, socbr
-from qns.lab.system import Publication, System
+from qns.lab.simulated.engine import Engine
+from qns.lab.simulated.network import flat
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.system import Publication, System
+from qns.lab.strategies.interests import weight
+from qns.lab.strategies.socbr import Options, SocbrBroker, Swap, socbr
 
 SIDE = 12
 
@@ -35,7 +35,7 @@ class WatchedEngine(Engine):
 
 
 class WatchedOverlay(Overlay):
-    """Counts the swaps whose old link is gone and whose new one is not there yet."""
+    """Counts the swaps whose old link is removed and whose new one does not exist yet."""
 
     cuts = 0
     most_cuts = 0
@@ -49,8 +49,11 @@ class WatchedOverlay(Overlay):
         self.cuts += 1
         self.most_cuts = max(self.cuts, self.most_cuts)
 
+    def is_link(self, one: int, other: int) -> bool:
+        return other in self.neighbours(one)
+
     def pieces(self) -> int:
-        """How many trees; fails on a cycle."""
+        """Returns the number of trees; fails on a cycle."""
         tree = [-1] * self.brokers
         pieces = 0
         for start in range(self.brokers):
@@ -71,11 +74,11 @@ class World:
     engine: WatchedEngine
     steps: int = 0
     asked: dict[str, tuple[int, Rectangle, int]] = field(default_factory=dict)
-    """Subscription -> broker, what it asks for, how much its broker had told the others by then."""
+    """Subscription -> broker, rectangle, and the number of updates of its broker so far."""
     left: set[str] = field(default_factory=set)
     """Subscriptions that were cancelled."""
     owed: dict[str, set[str]] = field(default_factory=dict)
-    """Event -> the subscriptions that everybody knew before it."""
+    """Event -> the subscriptions that all brokers had before it."""
     events: dict[str, Publication] = field(default_factory=dict)
 
     @property
@@ -95,7 +98,7 @@ class World:
 
     def subscribe(self, id: str, broker: int, rectangle: Rectangle) -> None:
         self.brokers[broker].subscribe(id, rectangle)
-        self.asked[id] = broker, rectangle, self.brokers[broker]._told
+        self.asked[id] = broker, rectangle, self.brokers[broker]._updates
 
     def unsubscribe(self, id: str) -> None:
         if id in self.asked and id not in self.left:
@@ -108,15 +111,15 @@ class World:
         self.brokers[broker].publish(event)
 
     def _is_known(self, id: str) -> bool:
-        home, _, told = self.asked[id]
+        home, _, updates = self.asked[id]
         return all(
-            broker.seen.get(home, 0) >= told for broker in self.brokers if broker.number != home
+            broker.seen.get(home, 0) >= updates for broker in self.brokers if broker.number != home
         )
 
     # --- what has to hold -------------------------------------------------------------------------
 
     def check_step(self) -> None:
-        """The overlay is a tree; with n swaps halfway, a forest of n + 1 trees."""
+        """Checks that the overlay is a tree or, with n swaps half done, a forest of n + 1 trees."""
         self.steps += 1
         overlay = self.overlay
         assert overlay.pieces() == overlay.cuts + 1
@@ -125,7 +128,7 @@ class World:
             assert broker.available >= 0
 
     def check_quiet(self) -> None:
-        """Nothing is left of any reconfiguration; the tables are those of CBR on the final tree."""
+        """Checks that no reconfiguration is open and that the tables are those of CBR."""
         overlay, brokers = self.overlay, self.brokers
         assert overlay.is_tree
         assert overlay.cuts == 0
@@ -155,7 +158,7 @@ class World:
                 assert all(broker.towards[broker.homes[id]] == link for id in broker.behind(link))
 
     def check_deliveries(self) -> None:
-        """Once to whom it is owed, at most once to others, never to who did not ask for it."""
+        """Checks that stable subscriptions got each event once, others at most once."""
         counted = Counter((each.event, each.subscription) for each in self.system.deliveries)
         for (event, subscription), times in counted.items():
             home, rectangle, _ = self.asked[subscription]
@@ -175,7 +178,7 @@ def new_world(
     handling_ms: dict[str, float] | None = None,
     links: Iterable[tuple[int, int]] | None = None,
 ) -> World:
-    """By default on a random tree."""
+    """Makes a world, by default on a random tree."""
     random = Random(f"{seed}")
     overlay = WatchedOverlay(brokers, fan_out)
     for one, other in links or Overlay.random_tree(brokers, fan_out, random).links():
@@ -188,7 +191,7 @@ def new_world(
 
 
 def some_rectangle(random: Random) -> Rectangle:
-    """On a small grid, so that brokers often want the same."""
+    """Draws on a small grid, so that brokers often have common interests."""
     x, y = random.randrange(SIDE - 1), random.randrange(SIDE - 1)
     wide, high = random.randint(1, 5), random.randint(1, 5)
     return Rectangle((float(x), float(y)), (float(x + wide), float(y + high)))
@@ -199,7 +202,7 @@ def some_point(random: Random) -> Point:
 
 
 def play(world: World, random: Random, actions: int, within_ms: float) -> None:
-    """Users subscribe, cancel and publish, without a pause for anything to settle."""
+    """Subscribes, unsubscribes and publishes concurrently."""
     engine, brokers = world.engine, len(world.brokers)
     for number in range(actions):
         when, broker = random.uniform(0, within_ms), random.randrange(brokers)

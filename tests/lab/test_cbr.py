@@ -1,4 +1,4 @@
-"""CBR on random trees against brute force: who gets what, and over which links it goes."""
+"""CBR on random trees against brute force: receivers and crossed links of notifications."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.cbr.zones import Zone
-from qns.lab.cbr import CbrBroker
-from qns.lab.network import flat
-from qns.lab.overlay import Overlay
-from qns.lab.system import Publication, System
+from qns.lab.simulated.network import flat
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.system import Publication, System
+from qns.lab.strategies.cbr import CbrBroker
 
 CORNERS = st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3), st.integers(0, 3))
 RECTANGLES = CORNERS.map(lambda c: rect(c[0], c[1], c[0] + c[2], c[1] + c[3]))
@@ -43,7 +43,7 @@ def broker(system: System, number: int) -> CbrBroker:
 
 
 def crossed(system: System, publisher: int, interested: set[int]) -> int:
-    """Links with somebody interested on the side away from the publisher, one by one."""
+    """Counts the links with an interested broker on the side away from the publisher."""
     parents = system.overlay.parents(publisher)
     links = set()
     for each in interested:
@@ -61,7 +61,7 @@ def crossed(system: System, publisher: int, interested: set[int]) -> int:
     ),
     st.integers(0, 1000),
 )
-def test_every_notification_goes_to_whom_brute_force_says_and_over_no_other_link(
+def test_notification_reaches_the_brokers_of_brute_force_over_no_other_links(
     brokers: int,
     subscriptions: list[tuple[int, Rectangle, bool]],
     publications: list[tuple[int, int, int]],
@@ -96,7 +96,7 @@ def test_every_notification_goes_to_whom_brute_force_says_and_over_no_other_link
     st.lists(st.tuples(st.integers(0, 7), RECTANGLES), max_size=10),
     st.integers(0, 1000),
 )
-def test_a_table_says_behind_which_link_everything_lies(
+def test_routing_table_has_the_link_of_every_subscription(
     brokers: int, subscriptions: list[tuple[int, Rectangle]], seed: int
 ) -> None:
     system = cbr(brokers, seed)
@@ -115,7 +115,7 @@ def test_a_table_says_behind_which_link_everything_lies(
         assert {link: here.behind(link) for link in here.links} == expected
 
 
-def test_a_subscription_inside_the_zone_is_told_to_nobody() -> None:
+def test_subscription_inside_the_zone_is_not_announced() -> None:
     system = line(3)
     system.brokers[0].subscribe("left", rect(0, 0, 2, 2))
     system.brokers[0].subscribe("right", rect(2, 0, 4, 2))
@@ -146,7 +146,7 @@ def test_unsubscribing_the_cover_brings_back_what_it_covered() -> None:
     assert system.sent["unsubscription"] == 4
 
 
-def test_while_a_cover_is_replaced_no_notification_is_lost() -> None:
+def test_no_notification_is_lost_while_a_cover_is_replaced() -> None:
     system = line(4)
     system.brokers[0].subscribe("cover", rect(0, 0, 4, 4))
     system.brokers[0].subscribe("inside", rect(1, 1, 2, 2))
@@ -160,7 +160,7 @@ def test_while_a_cover_is_replaced_no_notification_is_lost() -> None:
     assert found == Counter(f"e{number}" for number in range(40))
 
 
-def test_two_runs_of_the_same_seed_are_the_same_to_the_last_digit() -> None:
+def test_two_runs_with_the_same_seed_are_identical() -> None:
     def run() -> System:
         system, random = cbr(12, 7), Random(3)
         for number in range(30):
@@ -176,7 +176,7 @@ def test_two_runs_of_the_same_seed_are_the_same_to_the_last_digit() -> None:
     assert one.sent == other.sent
 
 
-def test_a_zone_of_announced_subscriptions_is_the_zone_of_all() -> None:
+def test_announced_subscriptions_have_the_zone_of_all_subscriptions() -> None:
     system, random = cbr(1), Random(1)
     for number in range(40):
         x, y = random.randrange(6), random.randrange(6)

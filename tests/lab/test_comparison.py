@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from qns.errors import ValueRefused
-from qns.lab.comparison import compare, grouped_tree, locality
-from qns.lab.strategies import STRATEGIES, Setting
-from qns.lab.workload import Shape
+from qns.lab.experiments.comparison import compare, grouped_tree, locality
+from qns.lab.simulated.workload import Shape
+from qns.lab.strategies.catalogue import STRATEGIES, Setting
 
 
-def test_table_2_1_shows_what_each_strategy_pays_and_for_what() -> None:
+def test_table_2_1_shows_the_costs_of_each_strategy() -> None:
     rows = compare(Setting(12, 3, fan_out=4), 30, 30, shape=Shape(longest=500.0))
     assert [row.strategy for row in rows] == list(STRATEGIES)
     by_name = {row.strategy: row for row in rows}
@@ -32,7 +32,7 @@ def test_table_2_1_shows_what_each_strategy_pays_and_for_what() -> None:
     assert match_first.last_subscriber_ms < cbr.last_subscriber_ms
 
 
-def test_hops_of_cbr_fall_as_locality_grows_and_are_near_flooding_without() -> None:
+def test_hops_of_cbr_fall_with_locality_and_are_near_flooding_without_it() -> None:
     rows = locality(
         40, 3_000, 300, seeds=[1, 2], localities=(0.0, 0.5, 1.0), shape=Shape(longest=500.0)
     )

@@ -1,4 +1,4 @@
-"""Discovery finds the broker with most in common behind a link, and asks no more than it has to."""
+"""Discovery finds the best broker behind a link with the fewest requests."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.cbr.zones import associativity_of
-from qns.lab.discovery import Hop, Offer, Request, best
-from qns.lab.interests import boxes_of, weight
-from qns.lab.network import flat
-from qns.lab.overlay import Overlay
-from qns.lab.socbr import Options, SocbrBroker, socbr
-from qns.lab.system import System
+from qns.lab.simulated.network import flat
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.system import System
+from qns.lab.strategies.discovery import Hop, Offer, Request, best
+from qns.lab.strategies.interests import boxes_of, weight
+from qns.lab.strategies.socbr import Options, SocbrBroker, socbr
 from tests.lab.socbr_worlds import some_rectangle
 
 FEWER = settings(max_examples=max(10, settings.default.max_examples // 5))  # whole systems
 
 
 class Asked(SocbrBroker):
-    """Looks, but never leaps: what it is offered is only written down."""
+    """A broker that records its offers and never starts a swap."""
 
     offers: list[Offer]
 
@@ -57,7 +57,7 @@ def at(system: System, number: int) -> Asked:
 
 
 def look(system: System, number: int, link: int) -> Offer | None:
-    """What one discovery over this link offers."""
+    """Runs one discovery over this link and returns its offer."""
     broker = at(system, number)
     broker.offers.clear()
     broker.discoveries.start(link)
@@ -76,10 +76,10 @@ def fill(system: System, zones: dict[int, Rectangle]) -> None:
 @given(
     st.integers(2, 12), st.integers(0, 30), st.integers(0, 10_000), st.sampled_from([None, 2, 3])
 )
-def test_the_offer_is_the_best_of_all_brokers_behind_the_link(
+def test_discovery_returns_the_best_offer_of_all_brokers_behind_the_link(
     brokers: int, subscriptions: int, seed: int, ttl: int | None
 ) -> None:
-    """Who is not asked cannot have more in common: the forwarding predicate loses nothing."""
+    """The forwarding predicate never excludes a better broker."""
     random = Random(seed)
     system = asked(Overlay.random_tree(brokers, 4, random), Options(ttl=ttl), seed)
     for number in range(subscriptions):
@@ -109,7 +109,7 @@ def test_the_offer_is_the_best_of_all_brokers_behind_the_link(
     assert not any(at(system, each).discoveries.started for each in range(brokers))
 
 
-def test_a_request_does_not_go_where_nobody_can_offer_more() -> None:
+def test_request_is_not_forwarded_where_no_broker_can_offer_more() -> None:
     overlay = Overlay(5, 3)
     for one, other in ((0, 1), (1, 2), (1, 3), (3, 4)):
         overlay.link(one, other)
@@ -118,9 +118,9 @@ def test_a_request_does_not_go_where_nobody_can_offer_more() -> None:
         system,
         {
             0: rect(0, 0, 4, 4),
-            1: rect(0, 0, 2, 4),  # half of what 0 wants
-            2: rect(0, 0, 1, 4),  # less: not asked
-            4: rect(0, 0, 3, 4),  # more, behind 3 who wants nothing
+            1: rect(0, 0, 2, 4),  # half of the zone of 0
+            2: rect(0, 0, 1, 4),  # less, so it gets no request
+            4: rect(0, 0, 3, 4),  # more, behind 3, which has no interests
         },
     )
     system.sent.clear()
@@ -133,12 +133,12 @@ def test_a_request_does_not_go_where_nobody_can_offer_more() -> None:
     assert weights == [0.0, 1.5, 0.0, 0.0]
 
 
-def test_who_has_everything_in_common_passes_no_request_on() -> None:
+def test_broker_with_full_associativity_does_not_forward_the_request() -> None:
     system = asked(line(3))
     fill(system, {number: rect(0, 0, 4, 4) for number in range(3)})
     offer = look(system, 0, 1)
     assert offer is not None
-    assert offer.hops[-1].broker == 1  # 2 offers as much, but is farther
+    assert offer.hops[-1].broker == 1  # 2 offers as much, but is farther away
     assert system.sent["discovery"] == 2
 
 
@@ -146,7 +146,7 @@ def offer_of(associativity: float, *brokers: int) -> Offer:
     return Offer(associativity, boxes_of(()), 1, tuple(Hop(each, 0.0) for each in brokers))
 
 
-def test_of_equal_offers_the_nearest_wins_then_the_lowest_number() -> None:
+def test_best_of_equal_offers_is_the_nearest_then_the_lowest_number() -> None:
     far, near, low = offer_of(0.5, 0, 1, 2, 3), offer_of(0.5, 0, 1, 9), offer_of(0.5, 0, 1, 4)
     more = offer_of(0.6, 0, 1, 2, 3, 8)
     assert best([far, near, low]) is low
@@ -156,7 +156,9 @@ def test_of_equal_offers_the_nearest_wins_then_the_lowest_number() -> None:
 
 
 @pytest.mark.parametrize(("ttl", "found", "messages"), [(0, None, 0), (1, 1, 2), (2, 2, 4)])
-def test_a_request_goes_as_far_as_it_may_live(ttl: int, found: int | None, messages: int) -> None:
+def test_request_is_forwarded_as_far_as_its_ttl_allows(
+    ttl: int, found: int | None, messages: int
+) -> None:
     system = asked(line(4), Options(ttl=ttl))
     fill(system, {number: rect(0, 0, number + 1, 4) for number in range(1, 4)})
     fill(system, {0: rect(0, 0, 9, 4)})
@@ -166,7 +168,7 @@ def test_a_request_goes_as_far_as_it_may_live(ttl: int, found: int | None, messa
 
 
 @pytest.mark.parametrize("bound_ms", [0.0, 40.0, 80.0, 1_000.0])
-def test_who_is_too_far_off_in_the_network_offers_nothing(bound_ms: float) -> None:
+def test_broker_beyond_the_proximity_bound_makes_no_offer(bound_ms: float) -> None:
     system = asked(line(6), Options(bound_ms=bound_ms), seed=3)
     fill(system, {number: rect(0, 0, number, 4) for number in range(1, 6)})
     fill(system, {0: rect(0, 0, 9, 4)})
@@ -179,7 +181,7 @@ def test_who_is_too_far_off_in_the_network_offers_nothing(bound_ms: float) -> No
         assert measured == [system.latency_ms(0, hop.broker) for hop in offer.hops]
 
 
-def test_concurrent_discoveries_are_told_apart() -> None:
+def test_concurrent_discoveries_do_not_interfere() -> None:
     system = asked(line(5))
     fill(system, {0: rect(0, 0, 8, 4), 4: rect(0, 0, 4, 4), 2: rect(0, 0, 1, 4)})
     for number, link in ((0, 1), (4, 3), (0, 1), (1, 2)):
@@ -190,8 +192,8 @@ def test_concurrent_discoveries_are_told_apart() -> None:
     assert [offer.hops[-1].broker for offer in at(system, 4).offers] == [0]
 
 
-def test_a_link_that_goes_takes_its_requests_and_replies_along() -> None:
-    """1 waits for 2 no longer, and 2 drops what it would have told 1."""
+def test_removed_link_ends_the_requests_and_replies_over_it() -> None:
+    """1 stops waiting for 2, and 2 drops its reply to 1."""
     system = asked(line(4))
     fill(system, {0: rect(0, 0, 8, 4), 1: rect(0, 0, 1, 4), 2: rect(0, 0, 2, 4)})
     fill(system, {3: rect(0, 0, 3, 4)})
@@ -208,20 +210,20 @@ def test_a_link_that_goes_takes_its_requests_and_replies_along() -> None:
     assert not any(at(system, each).discoveries.pending for each in range(4))
 
 
-def test_a_request_that_comes_twice_is_answered_at_once() -> None:
-    """It may, if the tree changes below it; then its hops say so."""
+def test_duplicate_request_is_answered_at_once_without_an_offer() -> None:
+    """This can happen if the tree changes; the hops of the request show it."""
     system = asked(line(3))
     fill(system, {1: rect(0, 0, 1, 4), 2: rect(0, 0, 2, 4)})
     broker = at(system, 1)
     request = Request((0, 1), broker.zone, (Hop(0, 0.0), Hop(1, 0.0), Hop(2, 0.0)), None)
     broker.discoveries.on_request(2, request)
     assert system.sent["discovery"] == 1
-    broker.discoveries.on_request(9, request)  # over a link that is gone
+    broker.discoveries.on_request(9, request)  # over a removed link
     assert system.sent["discovery"] == 1
     assert not broker.discoveries.pending
 
 
-def test_socbr_is_a_strategy_like_any_other() -> None:
+def test_socbr_returns_a_strategy_that_makes_socbr_brokers() -> None:
     overlay = line(2)
     system = System(flat(2, Random(0)), overlay, socbr(), Random(0))
     assert all(isinstance(broker, SocbrBroker) for broker in system.brokers)

@@ -1,4 +1,4 @@
-"""A lab run as a history: records in the order in which things happened, in decimals of D2Q."""
+"""A lab run as a history: records in the order of events, with D2Q decimals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from qns.errors import ValueRefused
 from qns.history.judge import judge
 from qns.history.records import read_record, write_record
 from qns.history.verdict import Rule
-from qns.lab.cbr import CbrBroker
-from qns.lab.history import RecordedRun
-from qns.lab.space import broker, organisation, rounded, rounded_rectangle
-from qns.lab.strategies import Setting
-from qns.lab.system import Publication
+from qns.lab.simulated.history import RecordedRun
+from qns.lab.simulated.space import broker, organisation, rounded, rounded_rectangle
+from qns.lab.simulated.system import Publication
+from qns.lab.strategies.catalogue import Setting
+from qns.lab.strategies.cbr import CbrBroker
 
 ALL = Rectangle((0.0, 0.0), (1000.0, 1000.0))
 
@@ -22,11 +22,11 @@ def _run() -> RecordedRun:
     return Setting(3, 1).run(CbrBroker)
 
 
-def _told(run: RecordedRun) -> list[tuple[str, str]]:
+def _kinds(run: RecordedRun) -> list[tuple[str, str]]:
     return [(each["do"], each.get("org", "")) for each in run.records()]
 
 
-def test_what_happened_first_is_told_first() -> None:
+def test_records_are_in_the_order_of_events() -> None:
     run = _run()
     run.subscribe(1, "s", ALL)
     run.calm()
@@ -35,7 +35,7 @@ def test_what_happened_first_is_told_first() -> None:
     run.settle()
     run.unsubscribe(1, "s")
     run.calm()
-    assert _told(run) == [
+    assert _kinds(run) == [
         ("schema", ""),
         ("join", "B0000"),
         ("join", "B0001"),
@@ -52,10 +52,10 @@ def test_what_happened_first_is_told_first() -> None:
     ]
     verdict = judge(read_record(write_record(each)) for each in run.records())
     assert verdict.holds
-    assert verdict.checks[Rule.LIVENESS] == 0  # it had ended before anybody asked
+    assert verdict.checks[Rule.LIVENESS] == 0  # it had ended before the check
 
 
-def test_a_subscription_is_owed_nothing_before_all_had_time_to_hear_of_it() -> None:
+def test_subscription_may_miss_events_before_it_is_stable() -> None:
     run = _run()
     run.subscribe(1, "s", ALL)
     run.publish(Publication("e", (1.0, 2.0), 0))
@@ -64,7 +64,7 @@ def test_a_subscription_is_owed_nothing_before_all_had_time_to_hear_of_it() -> N
     assert judge(run.records()).holds
 
 
-def test_coordinates_that_d2q_cannot_write_are_refused() -> None:
+def test_coordinates_that_are_not_rounded_are_refused() -> None:
     run = _run()
     fine = 1 / 3
     with pytest.raises(ValueRefused, match="15 significant digits"):
@@ -75,5 +75,5 @@ def test_coordinates_that_d2q_cannot_write_are_refused() -> None:
     run.subscribe(0, "s", rounded_rectangle(Rectangle((fine, 0.0), (1.0, 1.0))))
 
 
-def test_an_organisation_is_the_broker_of_its_number() -> None:
+def test_organisation_names_map_back_to_broker_numbers() -> None:
     assert [broker(organisation(number)) for number in (0, 7, 4999)] == [0, 7, 4999]

@@ -1,4 +1,4 @@
-"""The fast way to associativity against the exact zones, and against a grid, cell by cell."""
+"""Associativity of arrays against exact zones and against a grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.cbr.zones import Zone, associativity, associativity_of
-from qns.lab.interests import Interests, boxes_of, weight
+from qns.lab.strategies.interests import Interests, boxes_of, weight
 
 SPAN = 9
 CORNERS = st.tuples(*[st.integers(0, 6)] * 2, *[st.integers(0, 3)] * 2)
@@ -45,7 +45,7 @@ def zone_of(rectangles: list[Rectangle]) -> Zone:
 
 
 @given(RECTANGLES, RECTANGLES)
-def test_associativity_of_arrays_is_what_a_grid_counts(
+def test_associativity_of_arrays_equals_that_on_a_grid(
     ours: list[Rectangle], theirs: list[Rectangle]
 ) -> None:
     assert associativity_of(boxes_of(ours), boxes_of(theirs)) == share(ours, theirs)
@@ -53,7 +53,7 @@ def test_associativity_of_arrays_is_what_a_grid_counts(
 
 
 @given(FLOATS, FLOATS)
-def test_associativity_of_arrays_is_that_of_zones_but_for_the_last_digits(
+def test_associativity_of_arrays_equals_that_of_zones_up_to_rounding(
     ours: list[Rectangle], theirs: list[Rectangle]
 ) -> None:
     exact = associativity(zone_of(ours), zone_of(theirs))
@@ -64,7 +64,7 @@ def test_associativity_of_arrays_is_that_of_zones_but_for_the_last_digits(
         assert associativity_of(boxes_of(ours), boxes_of(theirs + ours)) == 1
 
 
-def test_associativity_of_arrays_is_that_of_zones_with_thousands_of_rectangles() -> None:
+def test_associativity_of_arrays_equals_that_of_zones_with_thousands_of_rectangles() -> None:
     random = Random(4)
 
     def some(number: int) -> list[Rectangle]:
@@ -86,7 +86,7 @@ def test_associativity_of_arrays_is_that_of_zones_with_thousands_of_rectangles()
     st.lists(st.tuples(st.integers(0, 5), CORNERS, st.booleans()), max_size=20),
     st.dictionaries(st.integers(0, 5), st.integers(10, 12), min_size=6),
 )
-def test_what_lies_behind_a_link_is_the_union_of_its_brokers_after_any_changes(
+def test_zone_of_a_link_is_the_union_of_its_brokers_after_any_changes(
     ours: list[Rectangle],
     changes: list[tuple[int, tuple[int, ...], bool]],
     towards: dict[int, int],
@@ -96,7 +96,7 @@ def test_what_lies_behind_a_link_is_the_union_of_its_brokers_after_any_changes(
         rectangle = Rectangle((c[0], c[1]), (c[0] + c[2], c[1] + c[3]))
         known[f"s{number}"] = home, rectangle
         interests.add(f"s{number}", rectangle, home)
-        interests.of(home)  # so that it has to be forgotten
+        interests.of(home)  # so that the cached zone becomes stale
         if removes:
             gone = f"s{number // 2}"
             if known.pop(gone, None):
@@ -110,7 +110,7 @@ def test_what_lies_behind_a_link_is_the_union_of_its_brokers_after_any_changes(
         assert sorted(map(tuple, interests.of(home).reshape(-1, 4).tolist())) == expected
 
 
-def test_a_zone_that_was_given_out_never_changes() -> None:
+def test_returned_zone_never_changes() -> None:
     interests = Interests()
     interests.add("a", Rectangle((0.0, 0.0), (1.0, 1.0)), 3)
     interests.add("b", Rectangle((5.0, 5.0), (6.0, 6.0)), 3)
@@ -122,7 +122,7 @@ def test_a_zone_that_was_given_out_never_changes() -> None:
     assert not np.array_equal(interests.of(3), copy)
 
 
-def test_whoever_wants_nothing_has_nothing_in_common_with_anybody() -> None:
+def test_empty_zone_has_nothing_in_common_with_others() -> None:
     interests, nothing = Interests(), boxes_of(())
     interests.add("a", Rectangle((0.0, 0.0), (1.0, 1.0)), 3)
     assert interests.behind(nothing, (1,), {3: 1}) == {1: 0.0}

@@ -1,4 +1,4 @@
-"""Nothing is measured on a run that broke a rule: the judge, the tree and the swaps are asked."""
+"""Runs that break a rule of the history, of the tree or of swaps are rejected."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import replace
 import pytest
 
 from qns.cbr.rectangles import Rectangle
-from qns.lab import comparison, loss_experiment
-from qns.lab.cbr import CbrBroker, Notify
-from qns.lab.comparison import compare, locality
-from qns.lab.discovery import Hop
-from qns.lab.interests import boxes_of
-from qns.lab.judged import BrokenRun, check_overlay, check_swaps
-from qns.lab.overlay import Overlay
-from qns.lab.reconfiguration import Passage, Plan, Reconfigurations, Reroute
-from qns.lab.self_organisation import CBR, SOCBR, VARIANTS, Setup, run_variant
-from qns.lab.socbr import SocbrBroker, Swap
-from qns.lab.strategies import STRATEGIES, Setting
-from qns.lab.system import Publication, System
-from qns.lab.workload import Shape
+from qns.lab.experiments import comparison, loss_experiment
+from qns.lab.experiments.comparison import compare, locality
+from qns.lab.experiments.judged import BrokenRun, check_overlay, check_swaps
+from qns.lab.experiments.self_organisation import CBR, SOCBR, VARIANTS, Setup, run_variant
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.system import Publication, System
+from qns.lab.simulated.workload import Shape
+from qns.lab.strategies.catalogue import STRATEGIES, Setting
+from qns.lab.strategies.cbr import CbrBroker, Notify
+from qns.lab.strategies.discovery import Hop
+from qns.lab.strategies.interests import boxes_of
+from qns.lab.strategies.reconfiguration import Passage, Plan, Reconfigurations, Reroute
+from qns.lab.strategies.socbr import SocbrBroker, Swap
 
 SETUP = Setup(
     brokers=20, fan_out=4, subscriptions=60, window=30, notifications=50, shape=Shape(longest=500)
@@ -30,7 +30,7 @@ SETUP = Setup(
 
 @pytest.mark.parametrize("network", list(VARIANTS))
 @pytest.mark.parametrize("variant", [CBR, SOCBR])
-def test_what_is_judged_changes_nothing_that_is_measured(network: str, variant: str) -> None:
+def test_judged_publications_do_not_change_the_measurements(network: str, variant: str) -> None:
     without, little, much = (
         run_variant((replace(SETUP, judged=judged), network, variant, 1)) for judged in (0, 1, 5)
     )
@@ -43,7 +43,7 @@ def test_what_is_judged_changes_nothing_that_is_measured(network: str, variant: 
         assert [each._replace(**nothing) for each in judged] == without
 
 
-def test_a_run_that_loses_what_a_swap_holds_back_is_not_measured(
+def test_run_that_loses_a_message_held_by_a_swap_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = Reconfigurations._send_kept
@@ -59,7 +59,9 @@ def test_a_run_that_loses_what_a_swap_holds_back_is_not_measured(
     assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
 
 
-def test_a_run_with_a_swap_for_the_worse_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_rejected_if_a_new_link_does_not_outweigh_the_one_it_replaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worthwhile = SocbrBroker.is_worthwhile
 
     def whatever(self: SocbrBroker, plan: Plan) -> bool:
@@ -71,13 +73,13 @@ def test_a_run_with_a_swap_for_the_worse_is_not_measured(monkeypatch: pytest.Mon
         return max(range(len(hops) - 1), key=lambda place: hops[place + 1].weight)
 
     monkeypatch.setattr(SocbrBroker, "is_worthwhile", whatever)
-    monkeypatch.setattr("qns.lab.socbr.tear_down", heaviest)
-    with pytest.raises(BrokenRun, match="took the place of"):
+    monkeypatch.setattr("qns.lab.strategies.socbr.tear_down", heaviest)
+    with pytest.raises(BrokenRun, match="replaced"):
         run_variant((SETUP, "flat", SOCBR, 1))
 
 
 @pytest.mark.parametrize("strategy", ["CBR", "SOCBR", "notification flooding"])
-def test_a_strategy_that_delivers_twice_is_not_compared(
+def test_strategy_that_delivers_twice_is_rejected(
     strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = System.deliver
@@ -96,14 +98,18 @@ def test_a_strategy_that_delivers_twice_is_not_compared(
         )
 
 
-def test_hops_that_are_counted_have_to_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_computed_hops_that_differ_from_the_run_are_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     counted = comparison.tree_hops
     monkeypatch.setattr(comparison, "tree_hops", lambda *given: counted(*given) + 1)
     with pytest.raises(BrokenRun, match="hops were made"):
         locality(12, 30, 10, seeds=[1], localities=[0.5])
 
 
-def test_a_spread_that_forgets_somebody_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_experiment_rejects_a_spread_that_misses_a_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     publish = CbrBroker.publish
 
     def only_here(self: CbrBroker, event: Publication) -> None:
@@ -120,11 +126,11 @@ def test_a_spread_that_forgets_somebody_is_not_measured(monkeypatch: pytest.Monk
         loss_experiment.spread((setup, 10, 0))
 
 
-def test_an_overlay_in_parts_or_with_too_many_links_is_found() -> None:
+def test_overlay_check_rejects_unconnected_parts_and_too_many_links() -> None:
     overlay = Overlay(4, 2)
     overlay.link(0, 1)
     overlay.link(0, 2)
-    with pytest.raises(BrokenRun, match="no tree"):
+    with pytest.raises(BrokenRun, match="not a tree"):
         check_overlay(overlay, "here")
     overlay.link(0, 3)
     with pytest.raises(BrokenRun, match="here: broker 0 has 3 links, its fan-out is 2"):
@@ -133,7 +139,7 @@ def test_an_overlay_in_parts_or_with_too_many_links_is_found() -> None:
     check_overlay(overlay, "here")
 
 
-def test_a_swap_has_to_gain_something() -> None:
+def test_swap_check_rejects_a_swap_without_gain() -> None:
     here = boxes_of([Rectangle((0.0, 0.0), (1.0, 1.0))])
     there = boxes_of([Rectangle((5.0, 5.0), (6.0, 6.0))])
     check_swaps([Swap(0.0, (0, 1), (0, 2), 2.0)], [here, here, there], "here")

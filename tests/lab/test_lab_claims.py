@@ -1,4 +1,4 @@
-"""Each claim on numbers that make it yes, no and open: the rule is what it says."""
+"""Each claim with numbers that make it yes, no and open."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from qns.lab.associativity_cost import Cost
-from qns.lab.comparison import LocalityRow, StrategyRow
-from qns.lab.findings import Findings, SeededLocality, SeededStrategy
-from qns.lab.loss_experiment import Curve, Loss, Rates, Results
+from qns.lab.experiments.associativity_cost import Cost
+from qns.lab.experiments.comparison import LocalityRow, StrategyRow
+from qns.lab.experiments.findings import Findings, SeededLocality, SeededStrategy
+from qns.lab.experiments.loss_experiment import Curve, Loss, Rates, Results
+from qns.lab.experiments.self_organisation import CBR, SOCBR, Window
+from qns.lab.experiments.setups import LocalityCase, Setups
 from qns.lab.report.claims import claims
 from qns.lab.report.loss_claims import loss_claims, model_claims
 from qns.lab.report.organisation_claims import organisation_claims, proximity_claims
 from qns.lab.report.runs import Runs, between, even_text, evens_text, forwarders
 from qns.lab.report.verdicts import above, all_of, at_least, at_most, below
-from qns.lab.self_organisation import CBR, SOCBR, Window
-from qns.lab.setups import LocalityCase, Setups
 from qns.report.claim import Claim
 from qns.report.statistics import Estimate
 
@@ -28,7 +28,7 @@ Change = Callable[[int, int], dict[str, float]]
 
 
 def windows(variant: str, change: Change) -> list[Window]:
-    """Of three seeds that hardly differ; CBR's numbers but for what `change` says."""
+    """Windows of three similar seeds with CBR's numbers, except for those of `change`."""
     found = []
     for seed in range(3):
         for size in SIZES:
@@ -59,7 +59,7 @@ def verdicts(judged: Iterable[Claim]) -> dict[tuple[str, str], list[bool | None]
 
 
 def good_socbr(seed: int, size: int) -> dict[str, float]:
-    """As in the thesis: 70 % of 6 pure forwarders removed for 40 messages per subscription."""
+    """The numbers of the thesis: 70 % of 6 pure forwarders removed for 40 messages."""
     return {
         "hops": 5.8 + seed / 1_000,
         "way_in": 0.3,
@@ -72,7 +72,7 @@ def good_socbr(seed: int, size: int) -> dict[str, float]:
 
 
 def bad_socbr(seed: int, size: int) -> dict[str, float]:
-    """Dear and of no use: worse the more subscriptions there are."""
+    """Expensive without a gain, and worse with more subscriptions."""
     return {
         "hops": 11.0 + seed / 1_000,
         "associativity": size / 2_000,
@@ -83,7 +83,7 @@ def bad_socbr(seed: int, size: int) -> dict[str, float]:
 
 
 def unsure_socbr(seed: int, size: int) -> dict[str, float]:
-    """Three seeds that say three things."""
+    """Three seeds with contradictory results."""
     good, bad = good_socbr(seed, size), bad_socbr(seed, size)
     return [good, bad, {**good, "hops": 9.5, "associativity": 0.05}][seed]
 
@@ -103,12 +103,12 @@ ORGANISATION = {
 }
 
 
-def test_the_thesiss_numbers_hold() -> None:
+def test_claims_of_chapter_4_hold_with_the_numbers_of_the_thesis() -> None:
     found = verdicts(organisation_claims(runs_of(SOCBR=good_socbr, TTL_4=limited), {"TTL 4": 22.5}))
     assert found == {each: [True] for each in ORGANISATION}
 
 
-def test_bad_numbers_do_not() -> None:
+def test_claims_of_chapter_4_fail_when_socbr_is_worse_than_cbr() -> None:
     found = verdicts(
         organisation_claims(runs_of(SOCBR=bad_socbr, TTL_4=bad_socbr), {"TTL 4": 22.5})
     )
@@ -116,7 +116,7 @@ def test_bad_numbers_do_not() -> None:
     assert found == {each: [False] for each in ORGANISATION}
 
 
-def test_what_seeds_do_not_agree_on_is_open() -> None:
+def test_claim_stays_open_when_seeds_disagree() -> None:
     found = verdicts(
         organisation_claims(runs_of(SOCBR=unsure_socbr, TTL_4=unsure_socbr), {"TTL 4": 22.5})
     )
@@ -126,9 +126,9 @@ def test_what_seeds_do_not_agree_on_is_open() -> None:
         assert found[claim] == [None]
 
 
-def test_a_limit_that_changes_next_to_nothing_is_not_worse() -> None:
+def test_ttl_claim_fails_when_the_limit_changes_almost_nothing() -> None:
     def alike(seed: int, size: int) -> dict[str, float]:
-        """Cheaper to organise; in hops some seeds are a little better, some a little worse."""
+        """Costs less to organise; its hops are slightly better or worse by seed."""
         return {**good_socbr(seed, size), "hops": (5.78, 5.8, 5.83)[seed], **cheaper(size)}
 
     def unsure(seed: int, size: int) -> dict[str, float]:
@@ -166,7 +166,7 @@ def bounded(bound: Change, socbr: Change) -> list[Claim]:
     return list(proximity_claims({"independent tree": runs, "near tree": runs}))
 
 
-def test_a_bound_that_keeps_the_gain_for_little_latency_holds() -> None:
+def test_proximity_claims_hold_when_the_bound_keeps_the_gain_at_little_latency() -> None:
     def bound(seed: int, size: int) -> dict[str, float]:
         return {**good_socbr(seed, size), "hops": 6.5 + seed / 1_000, "latency_ms": 530.0}
 
@@ -175,7 +175,7 @@ def test_a_bound_that_keeps_the_gain_for_little_latency_holds() -> None:
     assert verdicts(judged) == {each: [True, True] for each in PROXIMITY}
 
 
-def test_a_bound_that_gains_nothing_and_takes_long_does_not() -> None:
+def test_proximity_claims_fail_when_the_bound_gains_nothing_and_adds_latency() -> None:
     def bound(seed: int, size: int) -> dict[str, float]:
         return {**bad_socbr(seed, size), "latency_ms": 900.0}
 
@@ -183,7 +183,7 @@ def test_a_bound_that_gains_nothing_and_takes_long_does_not() -> None:
     judged = bounded(bound, lambda *at: good_socbr(*at) | slow)
     assert verdicts(judged) == {each: [False, False] for each in PROXIMITY}
     (reason, _) = (each.reason for each in judged if each.figure == "4.18")
-    assert "the lightest link cut it spares 3.00 ± 0.00 hops, 71 % of SOCBR's" in reason
+    assert "the lightest link cut it saves 3.00 ± 0.00 hops, 71 % of SOCBR's" in reason
 
 
 def test_each_first_tree_is_judged_by_its_own_runs() -> None:
@@ -196,7 +196,7 @@ def test_each_first_tree_is_judged_by_its_own_runs() -> None:
     assert found["4.17", "independent tree"] is False
 
 
-def test_where_socbr_gains_nothing_there_is_nothing_to_keep() -> None:
+def test_gain_claim_fails_when_socbr_gains_nothing() -> None:
     found = verdicts(bounded(good_socbr, bad_socbr))
     assert found["4.18", "d_b ="] == [False, False]
 
@@ -204,7 +204,7 @@ def test_where_socbr_gains_nothing_there_is_nothing_to_keep() -> None:
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def test_break_even_is_where_both_need_equally_many_messages() -> None:
+def test_break_even_is_the_ratio_with_equally_many_messages() -> None:
     runs = runs_of(SOCBR=good_socbr, pb_100_ms=bad_socbr)
     even = runs.break_even(SOCBR)
     assert even == pytest.approx(40 / 4.2)
@@ -216,7 +216,7 @@ def test_break_even_is_where_both_need_equally_many_messages() -> None:
     assert runs_of(SOCBR=lambda *_: {"subscription_messages": 0}).break_even(SOCBR) == 0
 
 
-def test_pure_forwarders_are_told_apart() -> None:
+def test_pure_forwarders_are_split_into_way_in_and_between() -> None:
     runs = runs_of(SOCBR=good_socbr)
     assert runs.fewer_percent(SOCBR, forwarders).mean == pytest.approx(70, abs=0.1)
     assert runs.fewer_percent(SOCBR, between, 150).mean == pytest.approx(70, abs=0.1)
@@ -235,7 +235,7 @@ def test_pure_forwarders_are_told_apart() -> None:
         (Estimate(0, 1, 3), False, True),
     ],
 )
-def test_a_verdict_is_open_where_the_interval_holds_both(
+def test_verdict_is_open_when_the_interval_contains_the_threshold(
     value: Estimate, least: bool | None, most: bool | None
 ) -> None:
     assert at_least(value, 2) is least
@@ -244,7 +244,7 @@ def test_a_verdict_is_open_where_the_interval_holds_both(
     assert below(value, 2) is (None if least is None else not least)
 
 
-def test_one_no_is_enough() -> None:
+def test_combined_verdict_is_no_when_any_part_is_no() -> None:
     assert all_of(True, None, False) is False
     assert all_of(True, None) is None
     assert all_of(True, True) is True
@@ -276,7 +276,7 @@ def results(*losses: Loss, rates: tuple[Rates, ...] = RATES, gap: float = 0.05) 
 GOOD_LOSS = results(lost(22, 650), lost(50, 850), lost(500, 985))
 
 
-def test_good_losses_hold() -> None:
+def test_loss_claims_hold_with_good_numbers() -> None:
     found = verdicts(loss_claims(GOOD_LOSS))
     printed = found.pop(("002-9", "The same"))
     assert len(printed) == 1
@@ -304,20 +304,22 @@ def test_good_losses_hold() -> None:
         (results(lost(22, 100), lost(50, 850)), ("002-9", "The same")),
     ],
 )
-def test_bad_losses_do_not(loss: Results, claim: tuple[str, str] | None) -> None:
+def test_one_loss_claim_fails_for_each_bad_number(
+    loss: Results, claim: tuple[str, str] | None
+) -> None:
     found = verdicts(loss_claims(loss))
-    if claim is None:  # the order of rows does not matter
+    if claim is None:  # the order of rows has no effect
         assert found["table-3.1", "r >"] == [True]
     else:
         assert False in found[claim]
 
 
-def test_the_smallest_t_on_may_be_off() -> None:
+def test_error_claim_ignores_the_smallest_t_on() -> None:
     loss = results(lost(22, 650, d_model=0.3, d_means=0.3), lost(50, 850))
     assert verdicts(loss_claims(loss))["3.12", "The model"] == [True, True]
 
 
-def test_why_eq_3_1_is_off_is_told_with_it() -> None:
+def test_failed_error_claim_explains_why_eq_3_1_differs() -> None:
     loss = results(lost(22, 650), lost(50, 850, d_model=0.7))
     no, yes = [each for each in loss_claims(loss) if each.figure == "3.12"]
     assert (no.holds, yes.holds) == (False, True)
@@ -326,7 +328,7 @@ def test_why_eq_3_1_is_off_is_told_with_it() -> None:
     assert "E[D]" not in yes.reason
 
 
-def test_formulas_hold() -> None:
+def test_model_claims_hold() -> None:
     assert all(each.holds for each in model_claims())
 
 
@@ -336,7 +338,7 @@ CASE = LocalityCase(100, 200.0)
 
 
 def localities(*hops: tuple[float, ...]) -> Findings:
-    """Hops of CBR for each locality, and in it for each seed."""
+    """Rows with CBR's hops for each locality and seed."""
     rows = [
         SeededLocality(CASE, LocalityRow(seed, at / 10, cbr, 99.0, 40.0, 20, 60))
         for at, seeds in enumerate(hops)
@@ -354,7 +356,7 @@ def localities(*hops: tuple[float, ...]) -> Findings:
         (((99.0, 50.0, 80.0), (70.0, 71.0, 70.5), (40.0, 71.0, 60.0)), None, None),
     ],
 )
-def test_locality(
+def test_locality_claims_follow_the_hops(
     hops: tuple[tuple[float, ...], ...], falls: bool | None, near: bool | None
 ) -> None:
     found = verdicts(claims(localities(*hops)))
@@ -387,7 +389,7 @@ def strategies(**pure: float) -> Findings:
     return Findings(Setups(), strategies=rows)
 
 
-def test_strategies() -> None:
+def test_strategy_claims_follow_the_rows() -> None:
     good = strategies(CBR=5.0, QNS_direct=0.0, QNS_tree=0.0)
     wants = ("table-2.1", "Every strategy"), ("table-2.1", "QNS has")
     assert [verdicts(claims(good))[each] for each in wants] == [[True], [True]]
@@ -407,10 +409,10 @@ def test_strategies() -> None:
         (Cost(3_000, 0.5, 1e-15, 9.0, 1.0, True), False),
     ],
 )
-def test_associativity(cost: Cost, holds: bool) -> None:
+def test_associativity_claim_follows_the_cost(cost: Cost, holds: bool) -> None:
     found = verdicts(claims(Findings(Setups(), costs=(cost,))))
     assert found["associativity", "Associativity of"] == [holds]
 
 
-def test_what_was_not_measured_is_not_judged() -> None:
+def test_only_formula_claims_are_judged_without_measurements() -> None:
     assert {each.figure for each in claims(Findings(Setups()))} == {"3.7", "3.8", "3.9"}

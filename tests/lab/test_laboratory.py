@@ -1,4 +1,4 @@
-"""The laboratory: what figures need, the same results whoever shares the work, whole reports."""
+"""The laboratory: experiments of figures, reproducible results, atomic reports."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from statistics import fmean
 import pytest
 
 from qns.errors import NameNotKnown, NotAllowed, StoreFailed, ValueRefused
-from qns.lab import loss_experiment, self_organisation
-from qns.lab.associativity_cost import associativity_cost, grid_associativity
 from qns.lab.data import data_files
+from qns.lab.experiments import loss_experiment, self_organisation
+from qns.lab.experiments.associativity_cost import associativity_cost, grid_associativity
+from qns.lab.experiments.setups import LocalityCase, Setups
 from qns.lab.folder import MARK, new_folder
 from qns.lab.laboratory import ALL, FIGURES, explore, figures_of, make_report, steps
-from qns.lab.measure import forwarders_on_the_way_in, ideal_hops, tree_hops
-from qns.lab.overlay import Overlay
-from qns.lab.setups import LocalityCase, Setups
+from qns.lab.simulated.measure import forwarders_on_the_way_in, ideal_hops, tree_hops
+from qns.lab.simulated.overlay import Overlay
 
 np = pytest.importorskip("numpy")
 
@@ -60,34 +60,41 @@ def pool() -> Iterator[Executor]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every figure, by one job."""
+    """A report on every figure, by one job."""
     out = tmp_path_factory.mktemp("lab") / "out"
     make_report(EVERY, out, SMALL)
     return out
 
 
-def test_data_are_the_same_whatever_the_number_of_jobs(report: Path, pool: Executor) -> None:
-    told: list[str] = []
-    files = data_files(explore(EVERY, SMALL, pool, told.append))
+def test_data_do_not_depend_on_the_number_of_jobs(report: Path, pool: Executor) -> None:
+    progress: list[str] = []
+    files = data_files(explore(EVERY, SMALL, pool, progress.append))
     assert files.keys() == {each.name for each in report.glob("*.csv")}
     assert files.keys() == {
         f"{name}.csv"
         for name in (
-            *("curves", "rates", "loss", "flat", "transit-stub", "shapes", "locality"),
-            *("strategies", "associativity"),
+            "curves",
+            "rates",
+            "loss",
+            "flat",
+            "transit-stub",
+            "shapes",
+            "locality",
+            "strategies",
+            "associativity",
         )
     }
     for name in files.keys() - {BY_THE_CLOCK}:
         assert (report / name).read_bytes() == files[name]
-    assert len(told) == steps(EVERY, SMALL) - 1  # the last one is the report
+    assert len(progress) == steps(EVERY, SMALL) - 1  # the last step is the report
 
 
-def test_the_same_figures_give_the_same_bytes(tmp_path: Path, pool: Executor) -> None:
+def test_same_figures_give_the_same_bytes(tmp_path: Path, pool: Executor) -> None:
     figures = figures_of(["3.10", "4.13"])
     for out, executor in (("one", None), ("two", pool)):
         make_report(figures, tmp_path / out, SMALL, executor)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*"))
-    assert len(files) == 2 + 4 + 4  # page and mark, data, figures twice
+    assert len(files) == 2 + 4 + 4  # page and mark, data, figures as SVG and PNG
     for name in files:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -106,7 +113,7 @@ def test_every_figure_has_a_section_a_table_and_a_sentence_of_numbers(report: Pa
     assert not re.search(r"\bnan\b|\binf\b", html)
 
 
-def test_the_page_tells_how_much_was_judged(report: Path) -> None:
+def test_page_shows_the_number_of_judged_events(report: Path) -> None:
     html = (report / "report.html").read_text(encoding="utf-8")
     found = re.search(r'<section id="judged">(.*?)</section>', html, re.DOTALL)
     assert found
@@ -120,11 +127,13 @@ def test_the_page_tells_how_much_was_judged(report: Path) -> None:
         "other workloads": (2 * 2, 4 * 24),
         "table 2.1": (8 * 2, 16 * 8),
     }
-    told = {name: int(number.replace(",", "")) for name, _, _, number, _ in cells}
-    assert all(number > 0 for name, number in told.items() if name != "table 2.1")  # 8 are few
+    judged = {name: int(number.replace(",", "")) for name, _, _, number, _ in cells}
+    assert all(
+        number > 0 for name, number in judged.items() if name != "table 2.1"
+    )  # its 8 runs are few
 
 
-def test_a_page_on_a_few_figures_tells_only_of_these(tmp_path: Path) -> None:
+def test_page_on_some_figures_shows_only_these(tmp_path: Path) -> None:
     make_report(("4.12",), tmp_path / "out", SMALL)
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "<dt>flat networks</dt>" in html
@@ -137,12 +146,12 @@ def test_a_page_on_a_few_figures_tells_only_of_these(tmp_path: Path) -> None:
     assert "Sizes of this run" not in html
 
 
-def test_no_tag_is_shown_to_the_reader(report: Path) -> None:
+def test_page_shows_no_escaped_markup(report: Path) -> None:
     html = (report / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"&lt;/?[a-z]|&amp;(#|[a-z]+;)", html)
 
 
-def test_the_page_needs_nothing_from_elsewhere(report: Path) -> None:
+def test_page_loads_nothing_from_elsewhere(report: Path) -> None:
     found: list[tuple[str, str]] = []
 
     class Links(HTMLParser):
@@ -164,11 +173,11 @@ def test_the_page_needs_nothing_from_elsewhere(report: Path) -> None:
     assert "url(http" not in html
 
 
-def test_each_piece_of_work_is_told(tmp_path: Path) -> None:
-    figures, told = figures_of(["4.2", "associativity"]), []
-    make_report(figures, tmp_path / "out", SMALL, None, told.append)
-    assert told == ["locality"] * 4 + ["associativity", "report"]
-    assert len(told) == steps(figures, SMALL)
+def test_each_piece_of_work_calls_the_progress_callback(tmp_path: Path) -> None:
+    figures, progress = figures_of(["4.2", "associativity"]), []
+    make_report(figures, tmp_path / "out", SMALL, None, progress.append)
+    assert progress == ["locality"] * 4 + ["associativity", "report"]
+    assert len(progress) == steps(figures, SMALL)
 
 
 def test_formulas_need_no_experiment(tmp_path: Path) -> None:
@@ -181,7 +190,7 @@ def test_formulas_need_no_experiment(tmp_path: Path) -> None:
     assert 'id="judged"' not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_unknown_figures_are_told_with_near_misses() -> None:
+def test_unknown_figure_is_refused_with_near_misses() -> None:
     with pytest.raises(NameNotKnown, match="unknown figure '4\\.21'") as found:
         figures_of(["4.2", "4.21"])
     assert "4.2" in found.value.near_misses
@@ -189,7 +198,7 @@ def test_unknown_figures_are_told_with_near_misses() -> None:
         figures_of([])
 
 
-def test_the_full_set_up_is_the_papers_or_more() -> None:
+def test_full_set_up_has_the_sizes_of_the_papers_or_more() -> None:
     setups = Setups()
     assert setups.loss.hosts == (100, 250, 500)
     assert (setups.loss.pairs, setups.loss.topologies) == (250, 5)
@@ -204,7 +213,7 @@ def test_the_full_set_up_is_the_papers_or_more() -> None:
     assert steps(EVERY, setups.quick()) < steps(EVERY, setups)
 
 
-def test_how_far_a_discovery_reaches_is_counted_on_the_first_trees() -> None:
+def test_reach_of_a_discovery_is_computed_on_the_first_trees() -> None:
     def within(overlay: Overlay, links: int) -> float:
         pairs = [*permutations(range(overlay.brokers), 2)]
         near = [pair for pair in pairs if len(overlay.path(*pair)) - 1 <= links]
@@ -219,7 +228,7 @@ def test_how_far_a_discovery_reaches_is_counted_on_the_first_trees() -> None:
     )
 
 
-def test_more_seeds_are_more_of_the_same(pool: Executor) -> None:
+def test_more_seeds_keep_the_results_of_the_first_ones(pool: Executor) -> None:
     figures = figures_of(["4.12", "4.17", "4.2", "shapes", "table-2.1"])
     few, many = (explore(figures, SMALL.with_seeds(seeds), pool) for seeds in (2, 3))
     for name in ("flat", "transit_stub", "near", "locality", "strategies"):
@@ -232,7 +241,7 @@ def test_more_seeds_are_more_of_the_same(pool: Executor) -> None:
 # --- the folder -----------------------------------------------------------------------------------
 
 
-def test_a_folder_with_something_else_is_refused_before_anything_is_measured(
+def test_folder_with_other_files_is_refused_before_measuring(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "precious").write_text("x")
@@ -241,9 +250,9 @@ def test_a_folder_with_something_else_is_refused_before_anything_is_measured(
     assert [each.name for each in tmp_path.iterdir()] == ["precious"]
 
 
-def test_a_report_is_replaced_only_by_one_on_the_same_question(tmp_path: Path) -> None:
+def test_report_is_replaced_only_by_one_on_the_same_request(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    out.mkdir()  # an empty folder will do
+    out.mkdir()  # an empty folder is accepted
     for _ in range(2):
         make_report(("3.7",), out, SMALL)
     assert (out / "report.html").exists()
@@ -252,7 +261,7 @@ def test_a_report_is_replaced_only_by_one_on_the_same_question(tmp_path: Path) -
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
 
 
-def test_what_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupted_report_leaves_no_files(tmp_path: Path) -> None:
     def stop(_: str) -> None:
         raise KeyboardInterrupt
 
@@ -261,7 +270,7 @@ def test_what_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_interrupted_report_leaves_the_old_one(tmp_path: Path) -> None:
+def test_interrupted_report_keeps_the_old_one(tmp_path: Path) -> None:
     out, asked = tmp_path / "out", {"figures": ["x"]}
     with new_folder(out, asked) as save:
         save({"report.html": b"old", "figures/a.svg": b"<svg/>"})
@@ -278,7 +287,7 @@ def test_an_interrupted_report_leaves_the_old_one(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported_before_measuring(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreFailed, match="cannot be written"):
         make_report(EVERY, tmp_path / "file" / "out", Setups())
@@ -288,7 +297,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_forwarders_are_on_the_way_in_or_between() -> None:
-    """A line 0-1-2-3-4-5: who wants it, who publishes, forwarders before and between those."""
+    """On a line 0-1-2-3-4-5: interested brokers, publisher, forwarders way in and between."""
     overlay = Overlay(6, 2)
     for broker in range(5):
         overlay.link(broker, broker + 1)
@@ -307,7 +316,7 @@ def test_forwarders_are_on_the_way_in_or_between() -> None:
     assert (pure - way_in).tolist() == [between for _, _, _, between in cases]
 
 
-def test_the_sweep_finds_what_the_grid_finds() -> None:
+def test_sweep_and_grid_find_the_same_associativity() -> None:
     costs = associativity_cost((20, 200), seed=3)
     assert [each.rectangles for each in costs] == [20, 200]
     assert all(each.difference < 1e-12 and 0 < each.associativity < 1 for each in costs)

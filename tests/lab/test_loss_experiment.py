@@ -1,4 +1,4 @@
-"""The loss experiment on a small scale: what is measured is what happens, and the claims hold."""
+"""The loss experiment on a small scale: measured delays and losses, and the claims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from qns.cbr.rectangles import Rectangle
 from qns.errors import ValueRefused
-from qns.lab.loss_experiment import (
+from qns.lab.experiments.loss_experiment import (
     HANDLING_MS,
     Loss,
     Results,
@@ -34,8 +34,8 @@ def results() -> Results:
     return experiment(SMALL)
 
 
-def test_everything_takes_the_way_through_the_tree() -> None:
-    """Latency and handling of each hop, and nothing else: a source is alone."""
+def test_delays_are_the_sums_along_the_tree() -> None:
+    """Delays are only the latency and the handling of each hop, because a source is alone."""
     sub, diff = spread((SMALL, 60, 0))
     system = new_system(SMALL, 60, 0)
     for source in range(SMALL.brokers):
@@ -49,8 +49,8 @@ def test_everything_takes_the_way_through_the_tree() -> None:
             assert diff[source, other] * 1_000 == pytest.approx(took_ms)
 
 
-def test_who_is_notified_is_who_heard_in_time_and_is_still_there() -> None:
-    """Every pair of the experiment, told from the delays alone."""
+def test_pair_is_notified_when_subscription_and_event_arrive_in_time() -> None:
+    """Computes the expected outcome of every pair from the delays alone."""
     t_on_s = 2.0
     sub, diff = spread((SMALL, 20, 1))
     random = chance(SMALL, "pairs", 20, 1, t_on_s)
@@ -63,7 +63,7 @@ def test_who_is_notified_is_who_heard_in_time_and_is_still_there() -> None:
     assert delivered((SMALL, 20, 1, t_on_s)) == expected
 
 
-def test_nothing_is_left_behind_by_a_pair() -> None:
+def test_pair_leaves_no_subscription_behind() -> None:
     system = new_system(SMALL, 20, 0)
     system.brokers[3].subscribe("s", SQUARE)
     system.settle()
@@ -74,7 +74,7 @@ def test_nothing_is_left_behind_by_a_pair() -> None:
     assert all(isinstance(broker, WatchedBroker) for broker in system.brokers)
 
 
-def test_the_curves_begin_with_the_source_and_end_with_all(results: Results) -> None:
+def test_curves_start_at_the_source_and_end_at_all_brokers(results: Results) -> None:
     assert [(curve.name, curve.hosts) for curve in results.curves] == [
         *(("F", 20), ("G", 20)),
         *(("F", 60), ("G", 60)),
@@ -87,13 +87,13 @@ def test_the_curves_begin_with_the_source_and_end_with_all(results: Results) -> 
         assert curve.gap < 0.25
 
 
-def test_the_fitted_curves_have_the_measured_area(results: Results) -> None:
+def test_fitted_curves_have_the_measured_area(results: Results) -> None:
     for curve in results.curves:
         areas = [np.trapezoid(values, curve.times_s) for values in (curve.measured, curve.fitted)]
         assert areas[0] == pytest.approx(areas[1], rel=0.02)
 
 
-def test_the_order_of_table_3_1(results: Results) -> None:
+def test_rates_have_the_order_of_table_3_1(results: Results) -> None:
     assert results.is_in_order
     for row, of_topologies in zip(results.rates, results.rates_by_topology, strict=True):
         assert row.t_sub_s == max(each.t_sub_s for each in of_topologies)
@@ -101,7 +101,7 @@ def test_the_order_of_table_3_1(results: Results) -> None:
         assert row.mean_sub_s > row.mean_diff_s
 
 
-def test_a_table_out_of_order_is_noticed(results: Results) -> None:
+def test_table_3_1_out_of_order_is_detected(results: Results) -> None:
     small, large = results.rates
     assert not replace(results, rates=(replace(small, r=small.s), large)).is_in_order
     assert not replace(results, rates=(small, replace(large, s=small.s))).is_in_order
@@ -121,7 +121,7 @@ def test_d_grows_with_t_on_and_the_models_are_near(results: Results) -> None:
     ]
 
 
-def test_an_error_below_zero_is_a_promise_not_kept() -> None:
+def test_error_is_negative_when_the_model_predicts_too_much() -> None:
     loss = Loss(20, 10.0, 100, (50, 30), d_model=0.88, d_means=0.8, d_002=0.72)
     assert loss.d == 0.8
     assert loss.error_percent == pytest.approx(-10)
@@ -129,7 +129,7 @@ def test_an_error_below_zero_is_a_promise_not_kept() -> None:
     assert loss.error_002_percent == pytest.approx(10)
 
 
-def test_the_same_seed_gives_the_same_results_however_it_is_shared_out(results: Results) -> None:
+def test_same_seed_gives_the_same_results_on_any_executor(results: Results) -> None:
     def backwards(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [work(item) for item in reversed(list(items))][::-1]
 
@@ -137,7 +137,7 @@ def test_the_same_seed_gives_the_same_results_however_it_is_shared_out(results: 
     assert experiment(replace(SMALL, seed=1)) != results
 
 
-def test_the_full_set_up_is_that_of_the_thesis() -> None:
+def test_full_set_up_of_loss_is_that_of_the_thesis() -> None:
     full = Setup()
     assert (full.brokers, full.hosts, full.topologies, full.pairs) == (100, (100, 250, 500), 5, 250)
     assert full.handling_ms["subscription"] > full.handling_ms["notification"]
@@ -156,6 +156,6 @@ def test_the_full_set_up_is_that_of_the_thesis() -> None:
         {"t_on": (0.0, 1.0)},
     ],
 )
-def test_a_set_up_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_impossible_set_up_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueRefused):
         replace(SMALL, **wrong)

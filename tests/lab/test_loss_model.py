@@ -1,4 +1,4 @@
-"""The models of loss: closed forms against integration, their limits, and what they may promise."""
+"""The models of loss: closed forms against integration, limits, and refused parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qns.errors import ValueRefused
-from qns.lab.loss_model import (
+from qns.lab.experiments.loss_model import (
     Delays,
     d_by_areas,
     d_by_integrals,
@@ -22,8 +22,6 @@ from qns.lab.loss_model import (
     g,
     integral_of_f,
     integral_of_g,
-    power_f,
-    power_g,
     time_by_rate,
 )
 
@@ -34,16 +32,26 @@ T_ON = st.floats(0.01, 5_000)
 
 
 def integral(curve: Callable[[float], float], end: float, steps: int = 2_000) -> float:
-    """Simpson's rule."""
+    """Integrates by Simpson's rule."""
     width = end / steps
     inner = sum((4 if step % 2 else 2) * curve(step * width) for step in range(1, steps))
     return (curve(0) + inner + curve(end)) * width / 3
 
 
+def power_f(t_s: float, t_sub_s: float, rapidity: float) -> float:
+    """f of paper 002."""
+    return float((t_s / t_sub_s) ** (1 / rapidity))
+
+
+def power_g(t_s: float, t_diff_s: float, rapidity: float) -> float:
+    """g of paper 002."""
+    return power_f(t_diff_s - t_s, t_diff_s, rapidity)
+
+
 # --- the curves -----------------------------------------------------------------------------------
 
 
-def test_at_first_one_broker_in_n_knows_a_subscription() -> None:
+def test_f_starts_at_one_broker_in_n() -> None:
     assert f(0, 100, 0.97) == pytest.approx(1 / 100)
     assert g(0, 100, 1.21) == pytest.approx(1 - 1 / 100)
 
@@ -56,7 +64,7 @@ def test_f_rises_and_g_falls(brokers: int, rate: float, one: float, other: float
 
 
 @given(BROKERS, RATES)
-def test_after_t_one_broker_in_n_is_left(brokers: int, rate: float) -> None:
+def test_one_broker_in_n_is_not_reached_after_t(brokers: int, rate: float) -> None:
     t = time_by_rate(brokers, rate)
     assert f(t, brokers, rate) == pytest.approx(1 - 1 / brokers)
     assert g(t, brokers, rate) == pytest.approx(1 / brokers)
@@ -65,7 +73,9 @@ def test_after_t_one_broker_in_n_is_left(brokers: int, rate: float) -> None:
 @pytest.mark.parametrize("brokers", [3, 10, 100, 1_000])
 @pytest.mark.parametrize("rate", [0.05, 0.47, 1.21, 5])
 @pytest.mark.parametrize("time", [0, 0.001, 1, 9.95, 60])
-def test_the_integrals_are_those_of_the_curves(brokers: int, rate: float, time: float) -> None:
+def test_integrals_equal_numerical_integration_of_the_curves(
+    brokers: int, rate: float, time: float
+) -> None:
     assert integral_of_f(time, brokers, rate) == pytest.approx(
         integral(lambda t: f(t, brokers, rate), time), rel=1e-6
     )
@@ -75,14 +85,14 @@ def test_the_integrals_are_those_of_the_curves(brokers: int, rate: float, time: 
 
 
 @given(BROKERS, RATES, TIMES)
-def test_the_integrals_stay_within_their_time(brokers: int, rate: float, time: float) -> None:
+def test_integrals_are_within_their_time(brokers: int, rate: float, time: float) -> None:
     assert 0 <= integral_of_f(time, brokers, rate) <= time
     assert 0 <= integral_of_g(time, brokers, rate) <= time
 
 
 @pytest.mark.parametrize("rapidity", [0.5, 1.14, 4])
-def test_the_areas_of_paper_002(rapidity: float) -> None:
-    # Not smooth at 0, so the rule is less exact there.
+def test_curves_of_paper_002_have_the_expected_areas(rapidity: float) -> None:
+    # The curve is not smooth at 0, so the rule is less exact there.
     area = rapidity / (rapidity + 1) * 12
     assert integral(lambda t: power_f(t, 12, rapidity), 12) == pytest.approx(area, rel=1e-3)
     assert integral(lambda t: power_g(t, 12, rapidity), 12) == pytest.approx(area, rel=1e-3)
@@ -93,7 +103,7 @@ def test_the_areas_of_paper_002(rapidity: float) -> None:
 # --- d --------------------------------------------------------------------------------------------
 
 
-def test_d_is_the_area_of_figure_3_5() -> None:
+def test_d_equals_the_area_of_figure_3_5() -> None:
     t_on, t_sub, t_diff = 60.0, 12.20, 9.95
 
     def p(t: float) -> float:
@@ -101,7 +111,7 @@ def test_d_is_the_area_of_figure_3_5() -> None:
             return f(t, 100, 0.97)
         return g(t - (t_on - t_diff), 100, 1.21) if t > t_on - t_diff else 1.0
 
-    # Stepwise, because P is not continuous where the thesis takes f(T_sub) for 1.
+    # In parts, because P is not continuous where the thesis takes f(T_sub) as 1.
     expected = sum(p((step + 0.5) * t_on / 60_000) for step in range(60_000)) / 60_000
     assert d_by_integrals(t_on, t_sub, t_diff, 100, 0.97, 1.21) == pytest.approx(expected, abs=1e-5)
 
@@ -110,7 +120,7 @@ def test_d_is_the_area_of_figure_3_5() -> None:
     ("s", "r", "t_sub", "t_diff"),
     [(0.97, 1.21, 12.20, 9.95), (0.62, 0.80, 19.06, 14.03), (0.47, 0.58, 25.44, 20.44)],
 )
-def test_with_the_measured_t_it_is_nearly_the_short_form(
+def test_d_with_measured_t_is_near_the_short_form(
     s: float, r: float, t_sub: float, t_diff: float
 ) -> None:
     """Semantics §11: d ≈ 1 − (T_diff + (1/s − 1/r) ln N) / T_ON."""
@@ -120,21 +130,19 @@ def test_with_the_measured_t_it_is_nearly_the_short_form(
 
 @given(BROKERS, RATES, RATES)
 def test_eq_3_6_follows_from_eq_3_1(brokers: int, s: float, r: float) -> None:
-    """Exactly it would be ln(N − 1): eq. 3.6 takes one of the two for the other."""
+    """The exact formula has ln(N − 1), where eq. 3.6 has ln N."""
     times = time_by_rate(brokers, s), time_by_rate(brokers, r)
     t_on = 2 * sum(times)
     exact = d_by_integrals(t_on, *times, brokers, s, r)
     assert exact == pytest.approx(1 - (1 / s + 1 / r) * log(brokers - 1) / t_on)
-    told = d_by_rates(t_on, brokers, s, r)
-    assert exact - told == pytest.approx(
+    by_rates = d_by_rates(t_on, brokers, s, r)
+    assert exact - by_rates == pytest.approx(
         (1 / s + 1 / r) * log(brokers / (brokers - 1)) / t_on, abs=1e-9
     )
 
 
 @given(BROKERS, RATES, RATES)
-def test_both_readings_of_g_agree_where_the_curve_is_symmetric(
-    brokers: int, s: float, r: float
-) -> None:
+def test_both_readings_of_g_agree_for_symmetric_curves(brokers: int, s: float, r: float) -> None:
     times = time_by_rate(brokers, s), time_by_rate(brokers, r)
     t_on = 2 * sum(times)
     means = (t - integral_of_f(t, brokers, rate) for t, rate in zip(times, (s, r), strict=True))
@@ -142,10 +150,10 @@ def test_both_readings_of_g_agree_where_the_curve_is_symmetric(
 
 
 @given(st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=20), st.floats(0.01, 500))
-def test_d_by_means_is_what_happens_and_otherwise_a_lower_bound(
+def test_d_by_means_is_exact_for_long_t_on_and_otherwise_a_lower_bound(
     pairs: list[tuple[float, float]], t_on: float
 ) -> None:
-    """A pair with delays S and D is notified of what is published in [S, T_ON − D]."""
+    """A pair with delays S and D gets the events of [S, T_ON − D]."""
     number = len(pairs)
     happens = sum(max(0.0, t_on - sub - diff) for sub, diff in pairs) / t_on / number
     mean_sub = sum(sub for sub, _ in pairs) / number
@@ -157,7 +165,7 @@ def test_d_by_means_is_what_happens_and_otherwise_a_lower_bound(
 
 
 @given(T_ON, TIMES, TIMES, BROKERS, RATES, RATES)
-def test_d_is_a_probability_whatever_is_asked(
+def test_d_is_a_probability_for_all_parameters(
     t_on: float, t_sub: float, t_diff: float, brokers: int, s: float, r: float
 ) -> None:
     for d in (
@@ -179,20 +187,20 @@ def test_d_grows_with_t_on_and_falls_with_brokers(
     assert d_by_rates(long, brokers + 1, rate, rate) <= d_by_rates(long, brokers, rate, rate)
 
 
-def test_without_delays_nothing_is_lost() -> None:
+def test_d_is_1_without_delays() -> None:
     assert d_by_areas(1, 0, 0, 0, 0) == d_by_means(1, 0, 0) == d_by_rapidity(1, 0, 0) == 1
     assert Delays.by_rapidity(0, 0).rapidity is None
 
 
-def test_paper_002() -> None:
+def test_d_by_rapidity_equals_the_formula_of_paper_002() -> None:
     assert d_by_rapidity(60, 12, 8) == pytest.approx(1 - 20 / 2.14 / 60)
-    assert d_by_rapidity(60, 12, 8) == d_by_rapidity(60, 8, 12)  # only the sum enters
+    assert d_by_rapidity(60, 12, 8) == d_by_rapidity(60, 8, 12)  # only the sum counts
     area = 1.14 / 2.14
     assert d_by_rapidity(60, 12, 8) == pytest.approx(d_by_areas(60, 12, 8, area * 12, area * 8))
 
 
 @pytest.mark.parametrize("brokers", [10, 100, 1_000])
-def test_a_rate_of_1_5_is_fast(brokers: int) -> None:
+def test_d_stays_above_0_9_from_rate_1_5_on(brokers: int) -> None:
     """Thesis 3.2.3: with T_ON = 150, d is above 0.9 for any number of participants."""
     assert d_by_rates(150, brokers, 1.5, 1.5) > 0.9
 
@@ -201,8 +209,8 @@ def test_a_rate_of_1_5_is_fast(brokers: int) -> None:
 
 
 @pytest.mark.parametrize("t_x", [12.20, 15, 60, 1_000])
-def test_persistence_moves_the_start_into_the_past(t_x: float) -> None:
-    """P3a: f rises from T_x before the subscription on, and once."""
+def test_persistence_moves_the_rise_of_f_before_the_subscription(t_x: float) -> None:
+    """P3a: f rises once, from T_x before the subscription."""
     t_on, t_sub, t_diff = 40.0, 12.20, 9.95
     areas = integral_of_f(t_sub, 100, 0.97), integral_of_g(t_diff, 100, 1.21)
     notified = areas[0] + (t_on + t_x - t_sub - t_diff) + areas[1]
@@ -211,7 +219,7 @@ def test_persistence_moves_the_start_into_the_past(t_x: float) -> None:
     assert found > d_by_areas(t_on, t_sub, t_diff, *areas)
 
 
-def test_what_stays_available_is_not_lost_at_the_start() -> None:
+def test_available_events_are_not_lost_at_the_start() -> None:
     delays = Delays.by_rapidity(12, 8)
     assert delays.d_available(60) == pytest.approx(1 - 8 / 2.14 / 60)
     assert delays.d_available_before(60, 60) == pytest.approx(1 - 20 / 2.14 / 120)
@@ -221,21 +229,21 @@ def test_what_stays_available_is_not_lost_at_the_start() -> None:
 
 
 @pytest.mark.parametrize("brokers", [-1, 0, 1, 2])
-def test_too_few_brokers_are_refused(brokers: int) -> None:
-    with pytest.raises(ValueRefused, match=f"N = {brokers} .*nobody to tell"):
+def test_model_refuses_fewer_than_three_brokers(brokers: int) -> None:
+    with pytest.raises(ValueRefused, match=f"N = {brokers} .*undefined"):
         d_by_rates(60, brokers, 1, 1)
 
 
 @pytest.mark.parametrize("t_on", [0, -1, float("nan"), float("inf")])
-def test_a_subscription_lasts_for_some_time(t_on: float) -> None:
-    with pytest.raises(ValueRefused, match="T_ON is above 0"):
+def test_t_on_that_is_not_positive_and_finite_is_refused(t_on: float) -> None:
+    with pytest.raises(ValueRefused, match="finite T_ON above 0"):
         d_by_means(t_on, 1, 1)
-    with pytest.raises(ValueRefused, match="T_ON is above 0"):
+    with pytest.raises(ValueRefused, match="finite T_ON above 0"):
         d_by_areas(t_on, 1, 1, 0, 0)
 
 
 @pytest.mark.parametrize("bad", [-0.1, float("nan"), float("inf")])
-def test_times_and_rates_that_are_none_are_refused(bad: float) -> None:
+def test_negative_times_and_non_positive_rates_are_refused(bad: float) -> None:
     with pytest.raises(ValueRefused, match="a time of"):
         d_by_rapidity(60, bad, 1)
     with pytest.raises(ValueRefused, match="r of"):
@@ -244,7 +252,7 @@ def test_times_and_rates_that_are_none_are_refused(bad: float) -> None:
         f(1, 100, bad)
 
 
-def test_an_area_larger_than_its_time_is_refused() -> None:
+def test_area_larger_than_its_time_is_refused() -> None:
     with pytest.raises(ValueRefused, match="g cannot have the integral 9 over 8 s"):
         d_by_areas(60, 12, 8, 6, 9)
 

@@ -1,4 +1,4 @@
-"""Measures: what is computed for many notifications at once is what a run of brokers counts."""
+"""Measures that are computed for many notifications equal those of running brokers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.cbr.zones import Zone
-from qns.lab.cbr import CbrBroker
-from qns.lab.flooding import NotificationFloodingBroker, SubscriptionFloodingBroker
-from qns.lab.measure import (
+from qns.lab.simulated.measure import (
     Demand,
     Diffusion,
     associativity,
@@ -24,11 +22,13 @@ from qns.lab.measure import (
     tree_hops,
     tree_latency_ms,
 )
-from qns.lab.overlay import Overlay
-from qns.lab.space import rounded, rounded_rectangle
-from qns.lab.strategies import Setting
-from qns.lab.system import Publication
-from qns.lab.workload import Shape, Workload
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.space import rounded, rounded_rectangle
+from qns.lab.simulated.system import Publication
+from qns.lab.simulated.workload import Shape, Workload
+from qns.lab.strategies.catalogue import Setting
+from qns.lab.strategies.cbr import CbrBroker
+from qns.lab.strategies.flooding import NotificationFloodingBroker, SubscriptionFloodingBroker
 
 FEWER = settings(max_examples=max(5, settings.default.max_examples // 20))  # whole systems
 
@@ -46,7 +46,7 @@ def _drawn(
 
 @FEWER
 @given(st.integers(0, 10**6), st.integers(1, 25), st.integers(0, 40))
-def test_hops_and_latencies_on_a_tree_are_those_that_brokers_count(
+def test_computed_hops_and_latencies_equal_those_of_running_brokers(
     seed: int, brokers: int, subscriptions: int
 ) -> None:
     asked, events = _drawn(brokers, seed, subscriptions, 15)
@@ -74,7 +74,9 @@ def test_hops_and_latencies_on_a_tree_are_those_that_brokers_count(
 
 @FEWER
 @given(st.integers(0, 10**6), st.integers(1, 20))
-def test_match_first_has_ideal_hops_and_flooding_reaches_everybody(seed: int, brokers: int) -> None:
+def test_subscription_flooding_has_ideal_hops_and_notification_flooding_reaches_all(
+    seed: int, brokers: int
+) -> None:
     asked, events = _drawn(brokers, seed, 20, 5)
     first = Setting(brokers, seed, fan_out=3).run(SubscriptionFloodingBroker)
     flood = Setting(brokers, seed, fan_out=3).run(NotificationFloodingBroker)
@@ -90,8 +92,8 @@ def test_match_first_has_ideal_hops_and_flooding_reaches_everybody(seed: int, br
         assert everywhere.ideal == direct.ideal
 
 
-def test_one_notification_on_a_line_of_four() -> None:
-    """0 – 1 – 2 – 3: who publishes at 0 for a subscriber at 2 passes 1, and never meets 3."""
+def test_notification_on_a_line_passes_only_brokers_before_the_subscriber() -> None:
+    """On 0 – 1 – 2 – 3, an event from 0 for a subscriber at 2 passes 1 and never reaches 3."""
     overlay = Overlay(4, 2)
     for broker in range(3):
         overlay.link(broker, broker + 1)
@@ -103,14 +105,14 @@ def test_one_notification_on_a_line_of_four() -> None:
     assert ideal_hops(wanted, publishers).tolist() == [1, 0, 1, 0]
 
 
-def test_what_nobody_else_wants_has_no_latency() -> None:
+def test_notification_without_remote_subscribers_has_no_latency() -> None:
     run = Setting(3, 1).run(CbrBroker)
     run.subscribe(0, "own", Rectangle((0.0, 0.0), (9.0, 9.0)))
     run.settle()
     assert diffuse(run, Publication("e", (1.0, 1.0), 0)) == Diffusion(0, 0, 0, 0, None)
 
 
-def test_associativity_is_the_mean_over_brokers_of_what_their_neighbours_share() -> None:
+def test_associativity_is_the_mean_share_in_common_with_neighbours() -> None:
     overlay = Overlay(3, 2)
     overlay.link(0, 1)
     overlay.link(1, 2)

@@ -1,4 +1,4 @@
-"""The overlay stays a tree within its fan-out; networks and orders of messages are reproducible."""
+"""Overlays are trees within the fan-out; networks and message orders are reproducible."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.errors import ValueRefused
-from qns.lab.network import flat, transit_stub
-from qns.lab.overlay import Overlay
-from qns.lab.system import Publication, System
+from qns.lab.simulated.network import flat, transit_stub
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.system import Publication, System
 
 SEEDS = st.integers(0, 10_000)
 
 
 @given(st.integers(1, 40), st.integers(2, 6), SEEDS)
-def test_a_random_overlay_is_a_tree_in_which_nobody_has_too_many_links(
-    brokers: int, fan_out: int, seed: int
-) -> None:
+def test_random_overlay_is_a_tree_within_the_fan_out(brokers: int, fan_out: int, seed: int) -> None:
     overlay = Overlay.random_tree(brokers, fan_out, Random(seed))
     assert overlay.is_tree
     assert all(0 <= overlay.available(each) <= fan_out for each in range(brokers))
@@ -33,30 +31,28 @@ def test_a_random_overlay_is_a_tree_in_which_nobody_has_too_many_links(
 
 
 @given(st.integers(2, 20), SEEDS)
-def test_a_path_goes_from_link_to_link_and_never_twice_through_a_broker(
-    brokers: int, seed: int
-) -> None:
+def test_path_follows_links_and_visits_no_broker_twice(brokers: int, seed: int) -> None:
     random = Random(seed)
     overlay = Overlay.random_tree(brokers, 4, random)
     start, end = random.sample(range(brokers), 2)
     path = overlay.path(start, end)
     assert (path[0], path[-1]) == (start, end)
     assert len(set(path)) == len(path)
-    assert all(overlay.is_link(*pair) for pair in pairwise(path))
+    assert all(other in overlay.neighbours(one) for one, other in pairwise(path))
 
 
-def test_a_link_is_there_once_both_ends_are_ready() -> None:
+def test_link_exists_once_both_ends_are_open() -> None:
     overlay = Overlay(2, 2)
     overlay.open(0, 1)
-    assert not overlay.is_link(0, 1)
+    assert 1 not in overlay.neighbours(0)
     overlay.open(1, 0)
-    assert overlay.is_link(0, 1)
-    assert overlay.is_link(1, 0)
+    assert 1 in overlay.neighbours(0)
+    assert 0 in overlay.neighbours(1)
     overlay.cut(1, 0)
     assert overlay.degree(0) == overlay.degree(1) == 0
 
 
-def test_a_cycle_and_a_piece_apart_are_no_tree() -> None:
+def test_overlay_with_a_cycle_or_unconnected_parts_is_not_a_tree() -> None:
     ring = Overlay(4, 4)
     for one, other in ((0, 1), (1, 2), (2, 0)):
         ring.link(one, other)
@@ -69,7 +65,7 @@ def test_a_cycle_and_a_piece_apart_are_no_tree() -> None:
 
 
 @given(st.integers(0, 9), st.integers(2, 4), st.integers(2, 30))
-def test_in_a_near_tree_nobody_could_have_joined_nearer(
+def test_each_broker_of_a_near_tree_joins_at_the_nearest_available_one(
     seed: int, fan_out: int, brokers: int
 ) -> None:
     latency = transit_stub(brokers, Random(seed)).latency_ms
@@ -85,16 +81,14 @@ def test_in_a_near_tree_nobody_could_have_joined_nearer(
         links[joined] += 1
 
 
-def test_a_fan_out_of_one_makes_no_tree() -> None:
+def test_fan_out_of_one_is_refused() -> None:
     with pytest.raises(ValueRefused, match="fan-out 1"):
         Overlay.random_tree(3, 1, Random(0))
 
 
 @pytest.mark.parametrize("make", [flat, transit_stub])
 @pytest.mark.parametrize("hosts", [2, 7, 60])
-def test_the_same_seed_makes_the_same_network_and_latencies_are_a_metric(
-    make: Any, hosts: int
-) -> None:
+def test_same_seed_makes_the_same_network_and_latencies_are_a_metric(make: Any, hosts: int) -> None:
     network, again = make(hosts, Random(5)), make(hosts, Random(5))
     latency = network.latency_ms
     assert np.array_equal(latency, again.latency_ms)
@@ -107,7 +101,7 @@ def test_the_same_seed_makes_the_same_network_and_latencies_are_a_metric(
 
 
 @pytest.mark.parametrize("hosts", [1, 5_001])
-def test_a_network_has_at_least_two_hosts_and_not_too_many(hosts: int) -> None:
+def test_network_with_too_few_or_too_many_hosts_is_refused(hosts: int) -> None:
     with pytest.raises(ValueRefused, match="hosts"):
         flat(hosts, Random(0))
 
@@ -141,7 +135,7 @@ class Listener:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=12), SEEDS)
-def test_what_is_quickly_handled_overtakes_nothing(
+def test_quickly_handled_message_does_not_overtake_earlier_ones(
     messages: list[tuple[bool, int]], seed: int
 ) -> None:
     random = Random(seed)

@@ -1,4 +1,4 @@
-"""QNS as a strategy: the production peers' own traffic gives the measures of table 2.1."""
+"""QNS as a strategy: the traffic of production peers gives the measures of table 2.1."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
-from qns.lab.measure import diffuse
-from qns.lab.qns_strategy import DIRECT, QnsRun
-from qns.lab.strategies import Setting
-from qns.lab.system import Publication
+from qns.lab.simulated.measure import diffuse
+from qns.lab.simulated.system import Publication
+from qns.lab.strategies.catalogue import Setting
+from qns.lab.strategies.qns_strategy import DIRECT, QnsRun
 
 FEWER = settings(max_examples=max(5, settings.default.max_examples // 50))  # whole federations
 ALL = Rectangle((0.0, 0.0), (1000.0, 1000.0))
@@ -22,7 +22,7 @@ def _run(brokers: int, fan_out: int, seed: int = 1) -> QnsRun:
     return QnsRun(Setting(brokers, seed).network(), brokers, Random(seed), fan_out)
 
 
-def test_a_subscription_that_widens_the_merge_subscription_is_told_to_all_others_once() -> None:
+def test_subscription_that_changes_the_merge_subscription_is_sent_once_to_each_peer() -> None:
     run = _run(6, DIRECT)
     before = run.sent.copy()
     run.subscribe(2, "wide", Rectangle((0.0, 0.0), (500.0, 500.0)))
@@ -37,7 +37,7 @@ def test_a_subscription_that_widens_the_merge_subscription_is_told_to_all_others
     assert run.sent - before == {"changeSub": 10}
 
 
-def test_direct_diffusion_is_one_hop_for_each_interested_organisation() -> None:
+def test_direct_diffusion_takes_one_hop_for_each_interested_organisation() -> None:
     run = _run(8, DIRECT)
     for broker in (1, 3, 5, 7):
         run.subscribe(broker, f"s{broker}", ALL)
@@ -51,7 +51,7 @@ def test_direct_diffusion_is_one_hop_for_each_interested_organisation() -> None:
 
 
 @pytest.mark.parametrize("fan_out", [1, 2, 3])
-def test_in_a_diffusion_tree_nobody_sends_to_more_than_its_fan_out(fan_out: int) -> None:
+def test_no_peer_of_a_diffusion_tree_sends_to_more_than_its_fan_out(fan_out: int) -> None:
     run = _run(10, fan_out)
     for broker in range(10):
         run.subscribe(broker, f"s{broker}", ALL)
@@ -60,13 +60,13 @@ def test_in_a_diffusion_tree_nobody_sends_to_more_than_its_fan_out(fan_out: int)
     seen = diffuse(run, Publication("e", (1.0, 2.0), 4))
     assert (seen.hops, seen.ideal, seen.pure_forwarders) == (9, 9, 0)
     assert max(run.served["e"].values()) == fan_out
-    # Who had it from a forwarder acknowledges it to the producer.
+    # A receiver behind a forwarder acknowledges to the producer.
     assert run.sent - before == {"notify": 9, "acknowledge": 9 - fan_out}
 
 
 @FEWER
 @given(st.integers(0, 10**6))
-def test_latency_is_the_networks_and_a_turn_at_either_end(seed: int) -> None:
+def test_latency_is_that_of_the_network_plus_a_turn_at_each_end(seed: int) -> None:
     run = _run(5, DIRECT, seed)
     run.subscribe(3, "s", ALL)
     run.settle()

@@ -1,4 +1,4 @@
-"""A swap of links loses nothing and keeps the tree, whatever else goes on at the same time."""
+"""Swaps of links lose no message and keep the tree, also when they are concurrent."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
-from qns.lab.interests import weight
-from qns.lab.reconfiguration import Plan, Reconfigurations
-from qns.lab.socbr import Options
+from qns.lab.strategies.interests import weight
+from qns.lab.strategies.reconfiguration import Plan, Reconfigurations
+from qns.lab.strategies.socbr import Options
 from tests.lab.socbr_worlds import World, new_world, play, some_rectangle
 
 FEWER = settings(max_examples=max(10, settings.default.max_examples // 5))  # whole systems
@@ -23,7 +23,7 @@ HERE = Rectangle((0.0, 0.0), (1.0, 1.0))
 
 
 def line(brokers: int, fan_out: int = 4) -> World:
-    """Brokers in a row; none starts anything by itself."""
+    """Brokers in a row that start no discovery."""
     links = [(number - 1, number) for number in range(1, brokers)]
     return new_world(brokers, fan_out, 0, Options(ttl=0), links=links)
 
@@ -41,7 +41,7 @@ def links(world: World) -> set[tuple[int, int]]:
 
 
 def alike(brokers: int, *same: int, fan_out: int = 4) -> World:
-    """A row in which only these want the same."""
+    """A row in which only these brokers have common interests."""
     world = line(brokers, fan_out)
     for number in same:
         world.subscribe(f"s{number}", number, HERE)
@@ -54,7 +54,7 @@ def alike(brokers: int, *same: int, fan_out: int = 4) -> World:
 
 
 @pytest.mark.parametrize("cut", range(4))
-def test_the_ends_are_linked_the_cut_link_is_gone_and_the_tables_agree(cut: int) -> None:
+def test_swap_links_the_ends_removes_the_cut_link_and_updates_all_tables(cut: int) -> None:
     world = alike(5, 0, 4)
     for number in (1, 2, 3):
         world.subscribe(f"other{number}", number, Rectangle((number, 8.0), (number + 0.5, 9.0)))
@@ -66,7 +66,7 @@ def test_the_ends_are_linked_the_cut_link_is_gone_and_the_tables_agree(cut: int)
     assert world.system.sent["lock"] == 3 * 4 + cut  # 4 LOCK, 4 ACK, p+1 CLOSE, p + 3−p UNLOCK
 
 
-def test_a_swap_that_is_no_longer_worth_it_is_undone() -> None:
+def test_swap_is_undone_when_it_no_longer_gains_weight() -> None:
     world = alike(4, 0, 1)
     assert attach(world, Plan((0, 1), (0, 1, 2, 3), 0))
     world.system.settle()
@@ -75,14 +75,14 @@ def test_a_swap_that_is_no_longer_worth_it_is_undone() -> None:
     assert not world.swaps
 
 
-def test_equal_weights_are_not_worth_a_swap() -> None:
+def test_swap_is_not_made_between_links_of_equal_weight() -> None:
     world = alike(3, 0, 1, 2)
     attach(world, Plan((0, 1), (0, 1, 2), 1))
     world.system.settle()
     assert links(world) == {(0, 1), (1, 2)}
 
 
-def test_a_broker_without_a_free_link_refuses_unless_the_cut_frees_one() -> None:
+def test_broker_without_a_free_link_refuses_a_swap_unless_the_cut_frees_one() -> None:
     for cut, is_done in ((0, False), (1, True)):
         world = alike(4, 0, 2, fan_out=2)
         assert attach(world, Plan((0, 1), (0, 1, 2), cut))
@@ -91,17 +91,22 @@ def test_a_broker_without_a_free_link_refuses_unless_the_cut_frees_one() -> None
         assert world.overlay.is_link(0, 2) is is_done
 
 
-def test_who_wants_it_needs_a_free_link_too() -> None:
+def test_initiator_of_a_swap_needs_a_free_link() -> None:
     world = alike(5, 1, 3, fan_out=2)
     assert not attach(world, Plan((1, 1), (1, 2, 3), 1))
     assert attach(world, Plan((1, 2), (1, 2, 3), 0))
     world.system.settle()
     world.check_quiet()
-    assert links(world) == {(0, 1), (1, 2), (2, 3), (3, 4)}  # the other end refused: it is full
+    assert links(world) == {
+        (0, 1),
+        (1, 2),
+        (2, 3),
+        (3, 4),
+    }  # the other end refused, because it has no free link
 
 
 @pytest.mark.parametrize("path", [(0, 2, 3), (0, 1, 3, 2), (0, 1, 2, 4)])
-def test_a_path_that_is_none_is_refused(path: tuple[int, ...]) -> None:
+def test_swap_along_a_stale_path_is_refused(path: tuple[int, ...]) -> None:
     world = alike(5, *path)
     attach(world, Plan((0, 1), path, 0))
     world.system.settle()
@@ -110,7 +115,7 @@ def test_a_path_that_is_none_is_refused(path: tuple[int, ...]) -> None:
     assert world.system.sent["lock"] <= 4
 
 
-def test_who_is_linked_already_is_not_linked_again() -> None:
+def test_swap_between_neighbours_is_refused() -> None:
     world = alike(3, 0, 1)
     assert not attach(world, Plan((0, 1), (0, 2, 1), 0))
 
@@ -118,7 +123,7 @@ def test_who_is_linked_already_is_not_linked_again() -> None:
 # --- two at a time --------------------------------------------------------------------------------
 
 
-def test_two_that_want_the_same_link_from_both_sides_do_not_wait_for_each_other() -> None:
+def test_two_swaps_that_lock_the_same_link_do_not_deadlock() -> None:
     world = alike(6, 0, 5, 1, 4)
     attach(world, Plan((0, 1), (0, 1, 2, 3, 4, 5), 2))
     attach(world, Plan((4, 1), (4, 3, 2, 1), 1))
@@ -127,7 +132,7 @@ def test_two_that_want_the_same_link_from_both_sides_do_not_wait_for_each_other(
     assert len(world.swaps) <= 1
 
 
-def test_two_that_share_brokers_but_no_link_both_succeed() -> None:
+def test_two_swaps_that_share_brokers_but_no_link_both_succeed() -> None:
     world = alike(5, 0, 2, 4)
     attach(world, Plan((0, 1), (0, 1, 2), 1))
     attach(world, Plan((4, 1), (4, 3, 2), 1))
@@ -136,7 +141,7 @@ def test_two_that_share_brokers_but_no_link_both_succeed() -> None:
     assert links(world) == {(0, 1), (0, 2), (2, 4), (3, 4)}
 
 
-def test_the_last_free_link_of_a_broker_is_promised_once() -> None:
+def test_last_free_link_of_a_broker_is_reserved_only_once() -> None:
     world = line(5, fan_out=3)
     for number in (0, 2, 4):
         world.subscribe(f"s{number}", number, HERE)
@@ -154,10 +159,10 @@ def test_the_last_free_link_of_a_broker_is_promised_once() -> None:
 
 @pytest.mark.parametrize("cut", range(4))
 @pytest.mark.parametrize("every_ms", [3.0, 11.0])
-def test_notifications_from_everywhere_all_the_time_come_once_to_everybody(
+def test_notifications_from_all_brokers_arrive_once_everywhere_during_a_swap(
     cut: int, every_ms: float
 ) -> None:
-    """Brokers on the path and, at each, one off it."""
+    """Brokers on the path and one more beside each of them."""
     off_path = [(number, number + 5) for number in range(5)]
     links = [(number - 1, number) for number in range(1, 5)] + off_path
     world = new_world(10, 4, 0, Options(ttl=0), links=links)
@@ -179,7 +184,7 @@ def test_notifications_from_everywhere_all_the_time_come_once_to_everybody(
 
 
 @pytest.mark.parametrize("cut", range(4))
-def test_updates_from_everywhere_all_the_time_arrive_everywhere(cut: int) -> None:
+def test_updates_from_all_brokers_arrive_everywhere_during_a_swap(cut: int) -> None:
     world = alike(5, 0, 4)
     random, engine = Random(cut), world.system.engine
     start = engine.now
@@ -206,7 +211,7 @@ def test_updates_from_everywhere_all_the_time_arrive_everywhere(cut: int) -> Non
     st.sampled_from([None, None, 80.0]),
     st.integers(0, 2**32),
 )
-def test_no_concurrent_reconfigurations_harm_tree_tables_or_notifications(
+def test_concurrent_swaps_keep_tree_tables_and_notifications_correct(
     brokers: int,
     fan_out: int,
     actions: int,
@@ -216,15 +221,15 @@ def test_no_concurrent_reconfigurations_harm_tree_tables_or_notifications(
     bound_ms: float | None,
     seed: int,
 ) -> None:
-    """The overlay after every step, tables and deliveries in the end (`socbr_worlds.py`)."""
+    """Checks the overlay after every step, and tables and deliveries at the end."""
     world = new_world(brokers, fan_out, seed, Options(ttl, bound_ms), handling_ms)
     play(world, Random(seed), actions, within_ms)
     world.check_quiet()
     world.check_deliveries()
 
 
-def test_many_concurrent_reconfigurations_in_a_large_overlay() -> None:
-    """So many at once that some are refused, some are undone and several are halfway together."""
+def test_many_concurrent_swaps_in_a_large_overlay_keep_everything_correct() -> None:
+    """There are so many that some are refused, some undone and several half done at a time."""
     swaps = plans = together = 0
     for seed in (0, 3):
         world = new_world(40, 4, seed)
@@ -241,10 +246,10 @@ def test_many_concurrent_reconfigurations_in_a_large_overlay() -> None:
 
 @FEWER
 @given(st.integers(3, 14), st.integers(2, 5), st.integers(3, 40), st.integers(0, 2**32))
-def test_associativity_grows_with_every_swap_while_zones_stay_as_they_are(
+def test_associativity_grows_with_every_swap_while_zones_are_constant(
     brokers: int, fan_out: int, subscriptions: int, seed: int
 ) -> None:
-    """All look around at once, and nobody subscribes meanwhile."""
+    """All discoveries start at once, and no broker subscribes meanwhile."""
     random = Random(seed)
     world = new_world(brokers, fan_out, seed)
     for number in range(subscriptions):
@@ -276,7 +281,7 @@ def test_associativity_grows_with_every_swap_while_zones_stay_as_they_are(
         assert later >= earlier - 1e-9
 
 
-def test_a_swap_is_written_down_with_what_it_gained() -> None:
+def test_swap_is_recorded_with_its_gain() -> None:
     world = alike(4, 0, 3)
     attach(world, Plan((0, 1), (0, 1, 2, 3), 1))
     before = world.associativity

@@ -1,4 +1,4 @@
-"""Filter-driven rendezvous: all agree where a cell is at home, and ways end where they join."""
+"""Filter-driven rendezvous: brokers agree on the rendezvous, and filters stop where paths join."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.errors import ValueRefused
-from qns.lab.history import RecordedRun
-from qns.lab.measure import diffuse
-from qns.lab.rendezvous import RendezvousBroker, Ring
-from qns.lab.strategies import Setting
-from qns.lab.system import Publication
-from qns.lab.workload import SIDE
+from qns.lab.simulated.history import RecordedRun
+from qns.lab.simulated.measure import diffuse
+from qns.lab.simulated.system import Publication
+from qns.lab.simulated.workload import SIDE
+from qns.lab.strategies.catalogue import Setting
+from qns.lab.strategies.rendezvous import RendezvousBroker, Ring
 
 COORDINATE = st.floats(0, SIDE)
 
@@ -39,7 +39,7 @@ def _way(members: list[RendezvousBroker], start: int, cell: tuple[int, int]) -> 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("brokers", [1, 2, 30])
-def test_every_way_ends_at_the_rendezvous_and_gains_a_digit_with_each_step(
+def test_every_path_ends_at_the_rendezvous_and_gains_a_digit_with_each_hop(
     brokers: int, seed: int
 ) -> None:
     _, members = _run(brokers, seed, cells=3)
@@ -57,7 +57,7 @@ def test_every_way_ends_at_the_rendezvous_and_gains_a_digit_with_each_step(
 
 
 @given(st.integers(1, 13), st.tuples(COORDINATE, COORDINATE), st.tuples(COORDINATE, COORDINATE))
-def test_a_point_is_in_exactly_one_cell_and_every_rectangle_that_holds_it_meets_that_cell(
+def test_point_is_in_one_cell_that_every_rectangle_around_it_intersects(
     cells: int, one: tuple[float, float], other: tuple[float, float]
 ) -> None:
     ring = Ring(3, Random(1), cells=cells)
@@ -71,7 +71,7 @@ def test_a_point_is_in_exactly_one_cell_and_every_rectangle_that_holds_it_meets_
 
 
 def _subscribe(run: RecordedRun, broker: int, id: str, *corners: float) -> int:
-    """How many messages it took."""
+    """Returns the number of messages."""
     before = run.sent.total()
     run.subscribe(broker, id, Rectangle((corners[0], corners[1]), (corners[2], corners[3])))
     run.settle()
@@ -79,11 +79,11 @@ def _subscribe(run: RecordedRun, broker: int, id: str, *corners: float) -> int:
 
 
 def _far(members: list[RendezvousBroker], cell: tuple[int, int]) -> list[int]:
-    """The longest way to the rendezvous."""
+    """Returns the longest path to the rendezvous."""
     return max((_way(members, start, cell) for start in range(len(members))), key=len)
 
 
-def test_a_subscription_goes_no_further_than_to_a_broker_that_has_asked_for_as_much() -> None:
+def test_subscription_stops_at_a_broker_that_already_announced_as_much() -> None:
     run, members = _run(30, 3, cells=1)
     way = _far(members, (0, 0))
     assert len(way) > 2
@@ -94,14 +94,14 @@ def test_a_subscription_goes_no_further_than_to_a_broker_that_has_asked_for_as_m
     assert members[way[-1]].table_size == 2
 
 
-def test_only_the_part_in_its_cell_matters_to_a_rendezvous() -> None:
-    """Two halves, of which one is known: the other goes to the rendezvous of its own cell only."""
+def test_only_the_part_inside_a_cell_decides_whether_a_filter_is_announced() -> None:
+    """Of a filter in two cells, only the half that is not covered is announced."""
     run, members = _run(30, 3, cells=2)
     start = _far(members, (1, 0))[0]
     right = _way(members, start, (1, 0))
     _subscribe(run, start, "left", 100, 100, 499, 200)
     assert _subscribe(run, start, "both", 200, 100, 600, 200) >= len(right) - 1
-    assert _subscribe(run, start, "again", 110, 110, 590, 190) == 0  # inside both together
+    assert _subscribe(run, start, "again", 110, 110, 590, 190) == 0  # inside the union of both
     first = members[start].branches[0, 0]
     assert set(first.announced.rectangles) == {"left", "both"}
     assert _subscribe(run, start, "left and new", 150, 120, 900, 180) == len(right) - 1
@@ -124,7 +124,7 @@ def test_unsubscribing_the_cover_brings_back_what_it_covered() -> None:
     assert not any(each.table_size for each in members)
 
 
-def test_a_notification_nobody_wants_ends_at_the_rendezvous() -> None:
+def test_notification_without_subscribers_ends_at_the_rendezvous() -> None:
     run, members = _run(30, 3, cells=1)
     way = _far(members, (0, 0))
     _subscribe(run, way[0], "some", 0, 0, 10, 10)
@@ -132,6 +132,6 @@ def test_a_notification_nobody_wants_ends_at_the_rendezvous() -> None:
     assert (seen.hops, seen.pure_forwarders) == (len(way) - 1, len(way) - 1)
 
 
-def test_no_cells_are_refused() -> None:
+def test_ring_without_cells_is_refused() -> None:
     with pytest.raises(ValueRefused, match="0 cells"):
         Ring(3, Random(1), cells=0)

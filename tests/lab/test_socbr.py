@@ -1,4 +1,4 @@
-"""SOCBR as a whole: when it starts, what it cuts, what it brings, and its variants."""
+"""SOCBR: triggering, tear-down selection, its effect, and its variants."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from qns.cbr.rectangles import Rectangle
 from qns.errors import ValueRefused
-from qns.lab.cbr import CbrBroker
-from qns.lab.discovery import Hop
-from qns.lab.network import flat, transit_stub
-from qns.lab.overlay import Overlay
-from qns.lab.socbr import Options, SocbrBroker, socbr, tear_down
-from qns.lab.system import Publication, Strategy, System
-from qns.lab.workload import Shape, Workload
+from qns.lab.simulated.network import flat, transit_stub
+from qns.lab.simulated.overlay import Overlay
+from qns.lab.simulated.system import Publication, Strategy, System
+from qns.lab.simulated.workload import Shape, Workload
+from qns.lab.strategies.cbr import CbrBroker
+from qns.lab.strategies.discovery import Hop
+from qns.lab.strategies.socbr import Options, SocbrBroker, socbr, tear_down
 from tests.lab.socbr_worlds import World, new_world
 
 BROKERS = 40
@@ -40,30 +40,32 @@ def row_of(*zones: Rectangle | None) -> World:
     return world
 
 
-def test_only_a_link_behind_which_more_is_shared_than_before_is_looked_behind() -> None:
+def test_discovery_starts_only_over_links_with_a_larger_share_than_before() -> None:
     world = row_of(rect(0, 0, 2, 2), None, rect(7, 7, 8, 8))
     assert list(world.brokers[1].links) == [0, 2]
-    world.subscribe("new", 1, rect(1, 0, 2, 2))  # all of it is shared with 0, nothing with 2
+    world.subscribe(
+        "new", 1, rect(1, 0, 2, 2)
+    )  # it is entirely in the zone of 0, and not in that of 2
     world.system.settle()
     assert world.system.sent["discovery"] == 2
     assert world.system.sent["lock"] == 0  # 0 is a neighbour already
 
 
-def test_who_shares_less_than_before_starts_nothing() -> None:
+def test_no_discovery_starts_when_the_share_falls() -> None:
     world = row_of(rect(0, 0, 2, 2), rect(0, 0, 2, 2), None)
     world.subscribe("elsewhere", 1, rect(5, 5, 9, 9))
     world.system.settle()
     assert world.system.sent["discovery"] == 0
 
 
-def test_a_subscription_inside_the_zone_starts_nothing() -> None:
+def test_no_discovery_starts_for_a_subscription_inside_the_zone() -> None:
     world = row_of(rect(0, 0, 4, 4), None, None, rect(0, 0, 4, 4))
     world.subscribe("inside", 0, rect(1, 1, 2, 2))
     world.system.settle()
     assert not +world.system.sent
 
 
-def test_unsubscribing_starts_nothing() -> None:
+def test_no_discovery_starts_on_unsubscription() -> None:
     world = row_of(rect(0, 0, 4, 4), None, rect(0, 0, 1, 1))
     world.subscribe("inside", 0, rect(0, 0, 1, 1))
     world.unsubscribe("z0")
@@ -72,7 +74,7 @@ def test_unsubscribing_starts_nothing() -> None:
     assert world.system.sent["subscription"] == world.system.sent["unsubscription"] == 2
 
 
-def test_brokers_that_want_the_same_become_neighbours() -> None:
+def test_brokers_with_equal_interests_become_neighbours() -> None:
     world = row_of(rect(0, 0, 4, 4), None, None, None, rect(0, 0, 4, 4))
     world.check_quiet()
     assert world.overlay.is_link(0, 4)
@@ -87,27 +89,27 @@ def hops(*weights: float) -> list[Hop]:
     return [Hop(number, weight) for number, weight in enumerate((0.0, *weights))]
 
 
-def test_with_links_available_at_both_ends_the_lightest_goes() -> None:
+def test_lightest_link_is_cut_when_both_ends_have_links_available() -> None:
     assert tear_down(hops(0.9, 0.2, 0.5), 1, 1, 1.0) == 1
     assert tear_down(hops(0.2, 0.2, 0.5), 1, 1, 1.0) == 0
 
 
-def test_an_end_without_a_link_gives_up_its_own_on_the_path() -> None:
+def test_end_without_available_links_cuts_its_own_link_of_the_path() -> None:
     assert tear_down(hops(0.9, 0.2, 0.5), 0, 3, 1.0) == 0
     assert tear_down(hops(0.9, 0.2, 0.5), 3, 0, 1.0) == 2
     assert tear_down(hops(0.9, 0.2, 0.5), 0, 0, 1.0) is None
 
 
-def test_a_link_goes_only_for_a_heavier_one() -> None:
+def test_link_is_cut_only_for_a_heavier_one() -> None:
     assert tear_down(hops(0.9, 0.2, 0.5), 1, 1, 0.2) is None
     assert tear_down(hops(0.9, 0.2, 0.5), 0, 1, 0.9) is None
     assert tear_down(hops(0.9, 0.2, 0.5), 1, 0, 0.6) == 2
 
 
-def test_with_a_proximity_bound_the_farthest_of_the_lighter_goes() -> None:
+def test_farthest_of_the_lighter_links_is_cut_with_a_proximity_bound() -> None:
     path = [Hop(0, 0.0), Hop(1, 0.1, 30.0), Hop(2, 0.3, 90.0), Hop(3, 0.9, 150.0), Hop(4, 0.2, 40)]
     assert tear_down(path, 1, 1, 0.5) == 0
-    assert tear_down(path, 1, 1, 0.5, farthest=True) == 3  # its near end is the farthest of all
+    assert tear_down(path, 1, 1, 0.5, farthest=True) == 3  # its near end is farther than all others
     assert tear_down(path, 1, 1, 0.15, farthest=True) == 0
     assert tear_down(path, 0, 1, 0.5, farthest=True) == 0
 
@@ -119,7 +121,7 @@ def test_with_a_proximity_bound_the_farthest_of_the_lighter_goes() -> None:
     st.sampled_from([0.1, 0.5, 1.0, 2.0]),
     st.booleans(),
 )
-def test_what_goes_is_always_lighter_and_never_leaves_an_end_with_too_many_links(
+def test_cut_link_is_lighter_and_leaves_no_end_above_its_fan_out(
     weights: list[float], available: int, offered: int, new: float, farthest: bool
 ) -> None:
     cut = tear_down(hops(*weights), available, offered, new, farthest=farthest)
@@ -135,7 +137,7 @@ def test_what_goes_is_always_lighter_and_never_leaves_an_end_with_too_many_links
 
 
 def run(strategy: Strategy, seed: int = 0, subscriptions: int = 120) -> System:
-    """Subscriptions one after the other, and a few publications at the end."""
+    """Runs subscriptions one after the other, and a few publications at the end."""
     random = Random(seed)
     network = transit_stub(BROKERS, random)
     overlay = Overlay.random_tree(BROKERS, 6, random)
@@ -161,7 +163,7 @@ def notified(system: System) -> list[tuple[str, str]]:
     return sorted((each.event, each.subscription) for each in system.deliveries)
 
 
-def test_the_same_is_delivered_with_fewer_pure_forwarders() -> None:
+def test_socbr_delivers_the_same_as_cbr_with_fewer_pure_forwarders() -> None:
     plain, organised = run(CbrBroker), run(socbr())
     assert notified(plain) == notified(organised)
     assert plain.sent["subscription"] == organised.sent["subscription"]
@@ -173,13 +175,13 @@ def test_the_same_is_delivered_with_fewer_pure_forwarders() -> None:
     assert organised.sent["ping"] == 0
 
 
-def test_a_ttl_of_nought_is_plain_cbr() -> None:
+def test_ttl_0_is_plain_cbr() -> None:
     plain, organised = run(CbrBroker), run(socbr(Options(ttl=0)))
     assert plain.sent == organised.sent
     assert plain.deliveries == organised.deliveries
 
 
-def test_a_ttl_saves_messages_and_links_only_who_is_within_reach() -> None:
+def test_ttl_saves_messages_and_links_only_brokers_within_reach() -> None:
     wide, narrow = run(socbr()), run(socbr(Options(ttl=3)))
     assert narrow.sent["discovery"] < wide.sent["discovery"]
     assert notified(narrow) == notified(wide)
@@ -187,7 +189,7 @@ def test_a_ttl_saves_messages_and_links_only_who_is_within_reach() -> None:
 
 @pytest.mark.parametrize("cuts_lightest", [False, True])
 @pytest.mark.parametrize("bound_ms", [60.0, 120.0])
-def test_a_proximity_bound_links_only_who_is_near(bound_ms: float, cuts_lightest: bool) -> None:
+def test_proximity_bound_links_only_near_brokers(bound_ms: float, cuts_lightest: bool) -> None:
     system = run(socbr(Options(bound_ms=bound_ms, cuts_lightest=cuts_lightest)))
     linked = swaps(system)
     assert linked
@@ -196,14 +198,14 @@ def test_a_proximity_bound_links_only_who_is_near(bound_ms: float, cuts_lightest
     assert notified(system) == notified(run(CbrBroker))
 
 
-def test_two_runs_of_the_same_seed_are_the_same_to_the_last_digit() -> None:
+def test_two_runs_with_the_same_seed_are_identical() -> None:
     one, other = run(socbr(), 4), run(socbr(), 4)
     assert one.deliveries == other.deliveries
     assert one.sent == other.sent
     assert list(one.overlay.links()) == list(other.overlay.links())
 
 
-def test_brokers_at_the_ends_of_no_link_at_all() -> None:
+def test_single_broker_delivers_without_links() -> None:
     system = System(flat(2, Random(0)), Overlay(1, 2), socbr(), Random(0))
     system.brokers[0].subscribe("s", rect(0, 0, 1, 1))
     system.brokers[0].publish(Publication("e", (0.5, 0.5), 0))
@@ -214,6 +216,6 @@ def test_brokers_at_the_ends_of_no_link_at_all() -> None:
 @pytest.mark.parametrize(
     ("wrong", "complaint"), [({"ttl": -1}, "TTL"), ({"bound_ms": -0.5}, "proximity bound")]
 )
-def test_options_that_mean_nothing_are_refused(wrong: dict[str, int], complaint: str) -> None:
+def test_negative_options_are_refused(wrong: dict[str, int], complaint: str) -> None:
     with pytest.raises(ValueRefused, match=complaint):
         Options(**wrong)

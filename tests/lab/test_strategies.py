@@ -1,4 +1,4 @@
-"""Every strategy delivers exactly what the oracle says when nothing moves, and the judge agrees."""
+"""Every strategy delivers exactly what the oracle expects, and the judge accepts its history."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 from qns.cbr.rectangles import Rectangle
 from qns.history.judge import judge
 from qns.history.verdict import Rule
-from qns.lab.measure import Run
-from qns.lab.space import rounded, rounded_rectangle
-from qns.lab.strategies import STRATEGIES, Setting
-from qns.lab.system import Publication
-from qns.lab.workload import Shape, Workload
+from qns.lab.simulated.measure import Run
+from qns.lab.simulated.space import rounded, rounded_rectangle
+from qns.lab.simulated.system import Publication
+from qns.lab.simulated.workload import Shape, Workload
+from qns.lab.strategies.catalogue import STRATEGIES, Setting
 
 FEWER = settings(max_examples=max(5, settings.default.max_examples // 20))  # whole systems
 EVERY = pytest.mark.parametrize("strategy", STRATEGIES)
 
-# Events of one publisher go to the rendezvous of their cells, and from there by different ways:
-# in this strategy a later one may come first.
+# Events of one publisher take different paths over the rendezvous of their cells, so a later one
+# may arrive first.
 IN_ORDER = pytest.mark.parametrize(
     "strategy", [each for each in STRATEGIES if each != "rendezvous"]
 )
 
 
 class _Trial:
-    """One run, and what users have asked for: the oracle is brute force over their rectangles."""
+    """One run, and an oracle that matches all rectangles by brute force."""
 
     def __init__(self, strategy: str, brokers: int, seed: int) -> None:
         setting = Setting(brokers, seed, fan_out=3, diffusion_fan_out=2)
@@ -77,7 +77,7 @@ def _check(trial: _Trial) -> None:
 @EVERY
 @FEWER
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(0, 12))
-def test_what_is_delivered_is_what_the_oracle_says(
+def test_every_strategy_delivers_what_the_oracle_expects(
     strategy: str, seed: int, brokers: int, subscriptions: int
 ) -> None:
     trial = _Trial(strategy, brokers, seed)
@@ -93,7 +93,7 @@ def test_what_is_delivered_is_what_the_oracle_says(
 @EVERY
 @FEWER
 @given(st.integers(0, 10**6), st.integers(2, 8))
-def test_it_is_so_again_after_users_have_come_and_gone(
+def test_every_strategy_delivers_what_the_oracle_expects_after_unsubscriptions(
     strategy: str, seed: int, brokers: int
 ) -> None:
     trial = _Trial(strategy, brokers, seed)
@@ -115,9 +115,7 @@ def test_it_is_so_again_after_users_have_come_and_gone(
 @IN_ORDER
 @FEWER
 @given(st.integers(0, 10**6), st.integers(2, 8))
-def test_publications_on_each_others_heels_keep_their_order(
-    strategy: str, seed: int, brokers: int
-) -> None:
+def test_rapid_publications_arrive_in_order(strategy: str, seed: int, brokers: int) -> None:
     trial = _Trial(strategy, brokers, seed)
     for _ in range(8):
         trial.subscribe()
@@ -127,8 +125,8 @@ def test_publications_on_each_others_heels_keep_their_order(
     _check(trial)
 
 
-def test_a_rendezvous_for_each_cell_can_turn_the_order_round() -> None:
-    """Table 2.1 does not say so: the judge does."""
+def test_rendezvous_strategy_may_reorder_events_of_different_cells() -> None:
+    """Table 2.1 does not show this, but the judge reports it."""
     for seed in range(30):
         trial = _Trial("rendezvous", 12, seed)
         for _ in range(12):
@@ -146,7 +144,7 @@ def test_a_rendezvous_for_each_cell_can_turn_the_order_round() -> None:
 
 
 @EVERY
-def test_the_judge_notices_what_is_missing(strategy: str) -> None:
+def test_judge_reports_a_missing_delivery(strategy: str) -> None:
     trial = _Trial(strategy, 4, 1)
     for _ in range(12):
         trial.subscribe()
@@ -162,7 +160,7 @@ def test_the_judge_notices_what_is_missing(strategy: str) -> None:
 
 
 @EVERY
-def test_the_same_seed_gives_the_same_run(strategy: str) -> None:
+def test_same_seed_gives_the_same_run(strategy: str) -> None:
     runs = []
     for _ in range(2):
         trial = _Trial(strategy, 6, 7)

@@ -1,4 +1,4 @@
-"""A Spark cluster of its own on loopback: a master and a worker from the wheel of pyspark."""
+"""A Spark cluster on loopback: a master and a worker from the wheel of pyspark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """Two cores; executors find the jobs of the tests beside the code that is sent to them."""
+    """Starts a cluster with two cores, whose executors can import the jobs of the tests."""
     master = _start(folder, "master.Master", "--port", "0")
     with _ending(master):
         log = folder / "master.Master.log"

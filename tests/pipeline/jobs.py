@@ -1,4 +1,4 @@
-"""Jobs to try Spark with: they compute little, and some of them misbehave."""
+"""Small jobs for tests of Spark, some of which fail, and a way to run tasks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from qns.errors import QnsError
-from qns.pipeline.spark.tasks import Tables
+from qns.pipeline.spark.tasks import Task, run_groups
+from qns.pipeline.tables import Tables
+
+
+def run_tasks(spark: SparkSession, tasks: Sequence[Task], partitions: int | None = None) -> Tables:
+    """Returns the tables of one group of tasks."""
+    ((_, tables),) = run_groups(spark, {"": tasks}, partitions=partitions)
+    return tables
 
 
 def squares(first: int, count: int) -> Tables:
@@ -55,7 +64,7 @@ def fatal_once(marker: str, count: int) -> Tables:
 
 
 def waiting(folder: str, name: str, count: int) -> Tables:
-    """Says that it has begun, by the number of its process, and waits for a sign to go on."""
+    """Writes the number of its process into a file, and waits until the file `go` exists."""
     begun = Path(folder, f"{name}.begun")
     begun.with_suffix(".new").write_text(str(os.getpid()), encoding="ascii")
     begun.with_suffix(".new").rename(begun)

@@ -1,4 +1,4 @@
-"""A naive count of messages and rows: the production classes of qns.cbr, one step at a time."""
+"""A naive count of messages and rows with the production classes, one step at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Counted(NamedTuple):
     messages_containment: int
     rows_containment: int
     by_producer: dict[str, tuple[int, int, int, int]]
-    """messages and rows by mapping alone, messages and rows by both"""
+    """Messages and rows by mapping alone, and messages and rows by both."""
 
 
 def counted(scenario: Scenario, organisation: str) -> Iterator[tuple[int, Counted]]:

@@ -1,4 +1,4 @@
-"""Small tables with numbers that a test chooses, in the schemas that the jobs fill."""
+"""Small tables with chosen numbers, in the schemas of the jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 
 SIZES = (100, 1_000, 10_000)
 Share = Callable[[Scenario, int], float]
-"""What is left of the trivial solution, for a scenario at a size."""
+"""The share of the trivial solution that is left, for a scenario at a size."""
 
 
 def scenarios(
@@ -44,7 +44,7 @@ def described(of: Sequence[Scenario]) -> list[dict[str, object]]:
 
 
 def falling(scenario: Scenario, size: int) -> float:
-    """Less is left the more there are, a little differently in each seed."""
+    """The share that is left falls with the size, slightly different for each seed."""
     return 3.0 / size**0.4 + 0.002 * scenario.seed
 
 
@@ -78,7 +78,7 @@ def subscriptions(of: Sequence[Scenario], left: Share = falling) -> pa.Table:
 
 
 def beyond(of: Sequence[Scenario], exact: dict[str, float]) -> pa.Table:
-    """`exact`: rows, terms, bytes and messages with exact merging, as a share of those without."""
+    """`exact` has rows, terms, bytes and messages as shares of those without exact merging."""
     rows = []
     for scenario in of:
         for organisation in scenario.hosts:
@@ -108,7 +108,7 @@ def beyond(of: Sequence[Scenario], exact: dict[str, float]) -> pa.Table:
 
 
 def notifications(of: Sequence[Scenario], sent: float, subscribed: int = 100) -> pa.Table:
-    """`sent`: as a share of delivered."""
+    """`sent` is a share of delivered."""
     return _table(
         "notifications",
         [
@@ -131,7 +131,7 @@ def notifications(of: Sequence[Scenario], sent: float, subscribed: int = 100) ->
 
 
 def trees(of: Sequence[Scenario], links: dict[int, int], children: dict[int, int]) -> pa.Table:
-    """`links`: fan-out -> most connections; `children`: fan-out -> most sends of one event."""
+    """`links` maps fan-outs to most connections, `children` to most sends of one event."""
     return _table(
         "trees",
         [

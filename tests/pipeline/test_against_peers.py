@@ -1,4 +1,4 @@
-"""The pipeline counts what real peers do: the SOAP messages and rows of a whole federation."""
+"""Counts of the pipeline against real peers: SOAP messages and rows of a federation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: f"{one.schema.name}-{one.mapping}")
-def test_change_subs_and_external_merge_tables_are_those_of_peers(scenario: Scenario) -> None:
+def test_messages_and_external_merge_tables_equal_those_of_peers(scenario: Scenario) -> None:
     world = World(1, Federation.of("generated", scenario.schema, scenario.hosts))
     world.start()
     world.run_for(2)
@@ -37,7 +37,7 @@ def test_change_subs_and_external_merge_tables_are_those_of_peers(scenario: Scen
         for name in scenario.organisations
     }
     for arrived in range(1, scenario.subscriptions + 1):
-        # Each organisation does its next step; the view of every producer is told step by step.
+        # Each organisation makes its next step; views are sent after every step.
         steps = [
             [each for each in operations[name] if each.arrived == arrived] for name in operations
         ]
@@ -69,7 +69,7 @@ def _observed(world: World, since: float, scenario: Scenario) -> dict[tuple[str,
             if consumer != producer:
                 gateway = world.nodes[producer].gateway
                 assert gateway is not None
-                rows = gateway.peer.producer.table.view(consumer)
+                rows = gateway.peer.edl.producer.table.view(consumer)
                 found[consumer, producer] = [sent[consumer, producer], len(rows)]
     return found
 

@@ -1,4 +1,4 @@
-"""Exact merging on top of containment: its counts, against exact merging of the whole view."""
+"""Counts of exact merging on top of containment, against exact merging of whole views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DENSE = Workload(constrained=0.25, quality_constrained=0.05, values=4, sources_g
 SCENARIO = Scenario(WEATHER, hosts_of(WEATHER, 4, "partial"), "partial", 7, (30, 150), 0.2, DENSE)
 
 
-def test_rows_terms_and_bytes_are_those_of_the_views_merged_exactly() -> None:
+def test_rows_terms_and_bytes_equal_those_of_exactly_merged_views() -> None:
     live = {}
     for operation in Generator(SCENARIO).operations("Met02", 150):
         if operation.subscription is None:
@@ -42,13 +42,13 @@ def test_rows_terms_and_bytes_are_those_of_the_views_merged_exactly() -> None:
     assert sum(row["rows_exact"] for row in rows) < sum(row["rows_both"] for row in rows)
 
 
-def test_what_both_jobs_count_is_the_same() -> None:
+def test_columns_of_both_jobs_are_equal() -> None:
     columns = ["producer", "arrived", "messages_both", "rows_both", "rows_mapping"]
     merged = merge_job(SCENARIO, "Met01")["subscriptions"].select(columns).to_pylist()
     assert beyond_job(SCENARIO, "Met01")["beyond"].select(columns).to_pylist() == merged
 
 
-def test_checkpoints_beyond_its_reach_are_left_out() -> None:
+def test_checkpoints_beyond_the_most_arrivals_are_omitted() -> None:
     scenario = Scenario(
         WEATHER, hosts_of(WEATHER, 2, "full"), "full", 1, (10, MOST_ARRIVALS + 1), 0.0, DENSE
     )

@@ -1,4 +1,4 @@
-"""Claims are judged by the numbers: yes, no, or not computed in this run and why."""
+"""Claims are judged by the numbers: yes, no, or open with a reason."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def verdicts(found: list[Claim]) -> list[bool | None]:
     return [each.holds for each in found]
 
 
-def test_a_scenario_is_recognised_by_what_describes_it() -> None:
+def test_scenario_id_follows_from_its_description() -> None:
     scenario = synthetic.scenarios()[0]
     assert scenario_id(scenario.described()) == scenario.id
     assert scenario_id({**scenario.described(), "id": "other"}) == "other"
 
 
-def test_savings_that_grow_and_reach_three_quarters_hold() -> None:
+def test_savings_claims_hold_when_savings_grow_and_reach_the_target() -> None:
     of = synthetic.scenarios()
     tables = {"subscriptions": synthetic.subscriptions(of)}
     assert verdicts(judged(of, tables, "5.8a")) == [True, True, True, True]
     assert verdicts(judged(of, tables, "5.8b")) == [True, True]
 
 
-def test_a_claim_names_the_size_where_it_is_reached_and_the_larger_part() -> None:
+def test_claim_names_the_size_where_the_target_is_reached_and_the_larger_part() -> None:
     of = synthetic.scenarios()
     tables = {"subscriptions": synthetic.subscriptions(of)}
     partial, full = judged(of, tables, "5.8a", "75 %")
@@ -48,7 +48,7 @@ def test_a_claim_names_the_size_where_it_is_reached_and_the_larger_part() -> Non
     assert "more of it by containment" in full.numbers
 
 
-def test_savings_that_fall_do_not_hold() -> None:
+def test_savings_claims_fail_when_savings_fall() -> None:
     of = synthetic.scenarios(["full"])
     tables = {"subscriptions": synthetic.subscriptions(of, lambda _, size: 0.5 + size / 1e5)}
     grows = judged(of, tables, "5.8a", "grow")[1]
@@ -59,7 +59,7 @@ def test_savings_that_fall_do_not_hold() -> None:
     assert "at best, at 100 per organisation" in reaches.numbers
 
 
-def test_savings_that_only_waver_do_not_grow() -> None:
+def test_growth_claim_fails_when_savings_only_vary() -> None:
     of = synthetic.scenarios(["full"])
     wavering = synthetic.subscriptions(
         of, lambda scenario, size: 0.5 + (scenario.seed - 1) * (0.05 if size > 100 else -0.05)
@@ -67,21 +67,21 @@ def test_savings_that_only_waver_do_not_grow() -> None:
     assert judged(of, {"subscriptions": wavering}, "5.8a", "grow")[1].holds is False
 
 
-def test_a_mapping_that_was_not_run_is_told_as_open() -> None:
+def test_claim_about_a_mapping_that_was_not_run_is_open() -> None:
     of = synthetic.scenarios(["partial"])
     found = judged(of, {"subscriptions": synthetic.subscriptions(of)}, "5.8b")
     assert verdicts(found) == [True, None]
     assert "--mapping" in found[1].reason
 
 
-def test_one_size_cannot_grow() -> None:
+def test_growth_claim_is_open_with_one_size() -> None:
     of = synthetic.scenarios(sizes=(100,))
     found = judged(of, {"subscriptions": synthetic.subscriptions(of)}, "5.8a", "grow")
     assert verdicts(found) == [None, None]
     assert "--subscriptions" in found[0].reason
 
 
-def test_tables_that_follow_what_is_hosted_are_correlated() -> None:
+def test_spread_claim_holds_when_table_sizes_follow_hosted_classes() -> None:
     of = synthetic.scenarios()
     (found,) = judged(of, {"subscriptions": synthetic.subscriptions(of)}, "5.9")
     assert found.holds is True
@@ -89,7 +89,7 @@ def test_tables_that_follow_what_is_hosted_are_correlated() -> None:
     assert "1.00" in found.numbers
 
 
-def test_tables_that_follow_something_else_are_not() -> None:
+def test_spread_claim_fails_when_table_sizes_fall_with_hosted_classes() -> None:
     of = synthetic.scenarios(["partial"])
     table = synthetic.subscriptions(of)
     rows = [
@@ -101,7 +101,7 @@ def test_tables_that_follow_something_else_are_not() -> None:
     assert "-1.00" in found.numbers
 
 
-def test_where_everybody_hosts_everything_nothing_can_follow() -> None:
+def test_spread_claim_is_open_when_all_host_everything() -> None:
     of = synthetic.scenarios(["full"])
     (found,) = judged(of, {"subscriptions": synthetic.subscriptions(of)}, "5.9")
     assert found.holds is None
@@ -109,7 +109,7 @@ def test_where_everybody_hosts_everything_nothing_can_follow() -> None:
 
 
 @pytest.mark.parametrize(("sent", "holds"), [(0.3, True), (0.5, True), (0.6, False)])
-def test_much_less_is_at_most_half(sent: float, holds: bool) -> None:
+def test_notification_claim_holds_up_to_half_of_delivered(sent: float, holds: bool) -> None:
     of = synthetic.scenarios(seeds=1)
     tables = {"notifications": synthetic.notifications(of, sent)}
     found = judged(of, tables, "5.10")
@@ -117,7 +117,7 @@ def test_much_less_is_at_most_half(sent: float, holds: bool) -> None:
     assert f"{100 * sent:.1f} % of delivered at 1,000 publications" in found[0].numbers
 
 
-def test_exact_merging_is_judged_apart_in_rows_terms_and_bytes() -> None:
+def test_exact_merging_is_judged_separately_in_rows_terms_and_bytes() -> None:
     of = synthetic.scenarios(["partial"])
     shares = {"rows": 0.5, "terms": 1.0, "bytes": 1.2, "messages": 1.0}
     tables = {
@@ -150,7 +150,7 @@ def test_cost_is_judged_by_its_exponent(exponent: float, holds: bool) -> None:
     assert "--hard" in hard.reason
 
 
-def test_the_hard_workload_has_an_aim_of_its_own() -> None:
+def test_hard_workload_has_its_own_exponent() -> None:
     sizes = (1_000, 10_000, 100_000)
     default = synthetic.scenarios(sizes=sizes)
     hard = synthetic.scenarios(sizes=sizes, workload=HARD)
@@ -158,14 +158,14 @@ def test_the_hard_workload_has_an_aim_of_its_own() -> None:
     assert verdicts(judged([*default, *hard], {"cost": table}, "cost")) == [True, True]
 
 
-def test_fixed_costs_are_not_mistaken_for_a_small_exponent() -> None:
+def test_cost_claim_is_open_when_fixed_costs_dominate() -> None:
     of = synthetic.scenarios(sizes=(1_000, 2_000, 5_000))
     default, _ = judged(of, {"cost": synthetic.cost(of, 0.4)}, "cost")
     assert default.holds is None
     assert "fixed costs" in default.reason
 
 
-def test_a_rise_at_the_end_is_not_hidden_by_fixed_costs_at_the_beginning() -> None:
+def test_cost_claim_fails_when_cost_rises_only_in_the_last_decade() -> None:
     of = synthetic.scenarios(sizes=(1_000, 10_000, 100_000, 200_000, 500_000, 1_000_000))
     table = synthetic.cost(of, 1.0)
     rows = [
@@ -177,20 +177,20 @@ def test_a_rise_at_the_end_is_not_hidden_by_fixed_costs_at_the_beginning() -> No
     assert "in the last decade" in default.numbers
 
 
-def test_too_few_sizes_have_no_exponent() -> None:
+def test_cost_claim_is_open_with_too_few_sizes() -> None:
     of = synthetic.scenarios(sizes=(100, 1_000, 10_000))
     default, _ = judged(of, {"cost": synthetic.cost(of, 1.0)}, "cost")
     assert default.holds is None
     assert "--subscriptions" in default.reason
 
 
-def test_without_tables_everything_is_open_and_says_why() -> None:
+def test_without_tables_every_claim_is_open_with_a_reason() -> None:
     found = claims(Results({}, []))
     assert {each.holds for each in found} == {None}
     assert all(each.reason for each in found)
 
 
-def test_the_base_is_the_largest_and_the_one_the_others_differ_least_from() -> None:
+def test_base_is_the_largest_setting_closest_to_the_others() -> None:
     main = synthetic.scenarios(workload=Workload(zipf=2.0))
     varied = [
         *synthetic.scenarios(workload=Workload(zipf=1.0), sizes=(10_000,)),
@@ -203,7 +203,7 @@ def test_the_base_is_the_largest_and_the_one_the_others_differ_least_from() -> N
     assert dict(results.base.workload)["values"] == Workload().values
 
 
-def test_what_two_scenarios_both_tell_is_counted_once() -> None:
+def test_rows_of_two_overlapping_scenarios_are_counted_once() -> None:
     long = synthetic.scenarios(["full"], seeds=2)
     short = synthetic.scenarios(["full"], seeds=2, sizes=(100,))
     of = [*long, *short]

@@ -1,4 +1,4 @@
-"""Folders of runs: whole or not at all, one run each, one writer at a time."""
+"""Folders of runs: complete files, one run each, one writer at a time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cost(*numbers: int) -> pa.Table:
 
 @contextmanager
 def small_files(limit_bytes: int) -> Iterator[None]:
-    """No file can be larger: what a full disk is to a writer."""
+    """Limits the size of files, which has the effect of a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
     try:
@@ -53,13 +53,13 @@ def names(folder: Path) -> set[str]:
     return {each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()}
 
 
-def test_the_same_rows_are_the_same_bytes() -> None:
+def test_same_rows_give_the_same_bytes() -> None:
     shuffled = pa.concat_tables([cost(3), cost(1, 2)])
     assert parquet("cost", shuffled) == parquet("cost", cost(1, 2, 3))
     assert ordered("cost", shuffled).column("arrived").to_pylist() == [1, 2, 3]
 
 
-def test_a_finished_scenario_is_found_again(tmp_path: Path) -> None:
+def test_finished_scenario_is_found_again(tmp_path: Path) -> None:
     with open_folder(tmp_path, ASKED) as folder:
         assert not folder.is_finished("a")
         folder.keep("a", {"cost": cost(2, 1)})
@@ -71,7 +71,7 @@ def test_a_finished_scenario_is_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "no marker", "marker cut"])
-def test_a_damaged_scenario_does_not_count_as_finished(tmp_path: Path, damage: str) -> None:
+def test_damaged_scenario_does_not_count_as_finished(tmp_path: Path, damage: str) -> None:
     with open_folder(tmp_path, ASKED) as folder:
         folder.keep("a", {"cost": cost(1)})
         place = tmp_path / "scenarios" / "a"
@@ -85,7 +85,7 @@ def test_a_damaged_scenario_does_not_count_as_finished(tmp_path: Path, damage: s
         assert folder.is_finished("a")
 
 
-def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
+def test_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     with open_folder(tmp_path, ASKED):
         pass
     before = names(tmp_path)
@@ -97,7 +97,7 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     assert names(tmp_path) == before
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious", encoding="utf-8")
     with (
         pytest.raises(NotAllowed, match=r"holds other files: thesis.txt \(choose an empty"),
@@ -107,7 +107,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     assert "run.json" not in names(tmp_path)
 
 
-def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
+def test_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for place in (file, file / "below"):
@@ -115,7 +115,7 @@ def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
             pass
 
 
-def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+def test_second_run_in_the_same_folder_is_refused_while_the_first_runs(tmp_path: Path) -> None:
     with (
         open_folder(tmp_path, ASKED),
         pytest.raises(NotAllowed, match="another run writes into this folder now"),
@@ -126,7 +126,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
+def test_incomplete_files_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     with open_folder(tmp_path, ASKED) as folder:
         folder.keep("a", {"cost": cost(1)})
         folder.save("report.html", b"whole")
@@ -139,7 +139,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == before
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_half(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_leaves_nothing_incomplete(tmp_path: Path) -> None:
     big = cost(*range(20_000))
     with open_folder(tmp_path, ASKED) as folder:
         folder.keep("a", {"cost": cost(1)})
@@ -161,7 +161,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half(tmp_path: Path) -> None:
         assert folder.is_finished("b")
 
 
-def test_a_damaged_table_is_told_by_name(tmp_path: Path) -> None:
+def test_damaged_table_is_reported_by_name(tmp_path: Path) -> None:
     with open_folder(tmp_path, ASKED) as folder:
         folder.keep("a", {"cost": cost(1)})
         file = tmp_path / "scenarios" / "a" / "cost.parquet"

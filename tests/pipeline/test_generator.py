@@ -1,4 +1,4 @@
-"""The generated workload: the same whoever draws it, and shaped as its parameters say."""
+"""The generated workload is reproducible and follows its parameters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def generator(
     )
 
 
-def test_a_block_does_not_depend_on_what_was_drawn_before_or_how_much_of_it_is_used() -> None:
+def test_block_does_not_depend_on_earlier_draws_or_on_its_used_rows() -> None:
     whole, other = generator(), generator()
     other.block("Met04", 2)
     list(other.events(5))
@@ -71,7 +71,7 @@ def test_organisations_blocks_and_seeds_draw_different_rows() -> None:
 
 @pytest.mark.parametrize("schema", [WEATHER, AGENCIES, TYPES], ids=lambda each: each.name)
 @pytest.mark.parametrize("workload", [Workload(), HARD, Workload(only=1.0, mildest_first=True)])
-def test_every_generated_subscription_can_be_written_and_read_again(
+def test_every_generated_subscription_can_be_written_and_read(
     schema: Schema, workload: Workload
 ) -> None:
     made = generator(workload, schema)
@@ -122,7 +122,7 @@ def test_all_four_kinds_of_threshold_are_equally_frequent() -> None:
     assert all(abs(number / whole.sum() - 0.25) < 0.02 for number in kinds.values())
 
 
-def test_nobody_subscribes_to_everything_unless_asked_to() -> None:
+def test_subscriptions_have_constraints_unless_the_workload_allows_none() -> None:
     sparse = Workload(constrained=0.01, quality_constrained=0.0)
     assert np.diff(generator(sparse).block("Met01", 0).start).min() == 1
     asked = replace(sparse, least_constraints=0)
@@ -146,7 +146,7 @@ def test_events_are_uniform_and_published_by_hosts_of_their_class() -> None:
     assert max(stations.values()) < 1.3 * min(stations.values())
 
 
-def test_churn_takes_live_subscriptions_at_the_rate_asked_for() -> None:
+def test_churn_removes_live_subscriptions_at_the_given_rate() -> None:
     made = Generator(replace(generator().scenario, churn=0.4))
     live: set[str] = set()
     arrived = gone = 0
@@ -161,7 +161,7 @@ def test_churn_takes_live_subscriptions_at_the_rate_asked_for() -> None:
     assert abs(gone / arrived - 0.4) < 0.03
 
 
-def test_bounds_are_what_the_real_subscription_says() -> None:
+def test_bounds_equal_those_of_the_real_subscription() -> None:
     made = generator(Workload(constrained=1.0, values=5), TYPES)
     block = made.block("Org02", 0, rows=200)
     axes = made.space.axes[0]

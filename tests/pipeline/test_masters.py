@@ -1,4 +1,4 @@
-"""The same bytes from every master, and clusters that lose what they compute on."""
+"""Every master gives the same bytes; clusters may lose executors."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from qns.pipeline.run.run import run
+from qns.pipeline.run.resumable_run import run_into_folder
 from tests.pipeline.cluster import HOME, Cluster, cluster
 from tests.pipeline.test_run import ROOT, SMALL, files, is_alive, page, wait_for, work_of
 from tests.pipeline.test_spark import no_java
 
 __all__ = ["no_java"]
 
+pytestmark = pytest.mark.cluster
+
 RUN = """
 import sys
 from pathlib import Path
-from qns.pipeline.run.run import run
+from qns.pipeline.run.resumable_run import run_into_folder
 from tests.pipeline.test_run import SMALL, page, work_of
-run(work_of(SMALL), Path(sys.argv[1]), page, sys.argv[2] if len(sys.argv) > 2 else None)
+run_into_folder(work_of(SMALL), Path(sys.argv[1]), page, sys.argv[2] if len(sys.argv) > 2 else None)
 """
 
 LOSING = """
@@ -37,23 +39,23 @@ from tests.pipeline import jobs
 tasks.EXECUTORS_S = 120
 master, folder = sys.argv[1:]
 waiting = tasks.Task(jobs.waiting, (folder, "task", 7), "waiting")
-told = Path(folder, "told")
+outcome = Path(folder, "outcome")
 with session(master, "test", Path(folder)) as spark:
-    found = tasks.run_tasks(spark, [waiting])
-    told.write_text(str(found["squares"].num_rows), encoding="utf-8")
+    found = jobs.run_tasks(spark, [waiting])
+    outcome.write_text(str(found["squares"].num_rows), encoding="utf-8")
     tasks.EXECUTORS_S = 5
     Path(folder, "go").unlink()
     try:
-        tasks.run_tasks(spark, [waiting])
+        jobs.run_tasks(spark, [waiting])
     except QnsError as problem:
-        told.write_text(str(problem), encoding="utf-8")
+        outcome.write_text(str(problem), encoding="utf-8")
 """
 
 
 @pytest.fixture(scope="module")
 def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("expected")
-    run(work_of(SMALL), out, page)
+    run_into_folder(work_of(SMALL), out, page)
     return files(out)
 
 
@@ -69,7 +71,7 @@ def started(*words: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_one_core_and_no_java_give_the_same_bytes_without_a_word(
+def test_one_core_without_java_gives_the_same_bytes_and_no_output(
     expected: dict[str, bytes], tmp_path: Path, no_java: Path
 ) -> None:
     done = started(sys.executable, "-c", RUN, str(tmp_path / "out"), "local[1]")
@@ -77,7 +79,7 @@ def test_one_core_and_no_java_give_the_same_bytes_without_a_word(
     assert files(tmp_path / "out") == expected
 
 
-def test_a_cluster_gives_the_same_bytes_without_a_word(
+def test_cluster_gives_the_same_bytes_and_no_output(
     expected: dict[str, bytes], tmp_path: Path, loopback: Cluster
 ) -> None:
     done = started(sys.executable, "-c", RUN, str(tmp_path / "out"), loopback.master)
@@ -100,7 +102,7 @@ def test_spark_submit_gives_the_same_bytes(
     assert files(tmp_path / "out") == expected
 
 
-def test_a_lost_executor_is_replaced_and_a_lost_cluster_is_told(
+def test_lost_executor_is_replaced_and_lost_cluster_is_reported(
     tmp_path: Path, loopback: Cluster
 ) -> None:
     begun = tmp_path / "task.begun"
@@ -111,21 +113,21 @@ def test_a_lost_executor_is_replaced_and_a_lost_cluster_is_told(
             worker = int(begun.read_text(encoding="ascii"))
             os.kill(executor_of(worker), signal.SIGKILL)
             (tmp_path / "go").touch()
-            wait_for((tmp_path / "told").exists)
-            assert (tmp_path / "told").read_text(encoding="utf-8") == "7"
+            wait_for((tmp_path / "outcome").exists)
+            assert (tmp_path / "outcome").read_text(encoding="utf-8") == "7"
             wait_for(lambda: begun.read_text(encoding="ascii") != str(worker))
             wait_for(lambda: not (tmp_path / "go").exists())
             loopback.worker.kill()
             wait_for(lambda: process.poll() is not None)
         finally:
             process.kill()
-    told = (tmp_path / "told").read_text(encoding="utf-8")
-    assert told.startswith(f"{loopback.master}: no executor is left, for 5 s")
+    outcome = (tmp_path / "outcome").read_text(encoding="utf-8")
+    assert outcome.startswith(f"{loopback.master}: there was no executor for 5 s")
     assert not is_alive(worker)
 
 
 def executor_of(worker: int) -> int:
-    """The JVM of the executor that a Python worker belongs to."""
+    """Returns the JVM of the executor of a Python worker."""
     pid = worker
     while b"CoarseGrainedExecutorBackend" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

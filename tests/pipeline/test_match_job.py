@@ -1,4 +1,4 @@
-"""Matching of stored events on Spark: the oracle's answers, in the same files everywhere."""
+"""Matching of stored events on Spark gives the oracle's pairs, in reproducible files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVENTS = 300
 
 @pytest.fixture
 def sample(tmp_path: Path) -> tuple[Path, Path]:
-    """SUBS, and EVENTS in ten files of several row groups each."""
+    """Writes SUBS, and EVENTS in ten files with several row groups each."""
     subs, events = write_sample(SCENARIO, EVENTS, tmp_path)
     table = pq.read_table(events)
     folder = tmp_path / "events"
@@ -70,17 +70,17 @@ def pairs_in(out: Path) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for part in parts for row in part.to_pylist()]
 
 
-def test_the_pairs_are_those_of_the_oracle_whatever_the_partitions(
+def test_pairs_equal_those_of_the_oracle_for_any_partitions(
     spark: SparkSession, sample: tuple[Path, Path], tmp_path: Path
 ) -> None:
     subs, events = sample
     wanted = read_wanted(subs, WEATHER)
     units = units_of(events, tmp_path)
     assert len(units) == 40
-    told: list[float] = []
+    progress: list[float] = []
     for partitions in (1, 3, 40):
         out = tmp_path / f"out-{partitions}"
-        matched = match_job(spark, units, wanted, WEATHER, out, told.append, partitions)
+        matched = match_job(spark, units, wanted, WEATHER, out, progress.append, partitions)
         assert written(out) == written(tmp_path / "out-1")
     stored = [
         publication.event
@@ -97,11 +97,11 @@ def test_the_pairs_are_those_of_the_oracle_whatever_the_partitions(
     for row in summary.to_pylist():
         got = sum(pair[2:] == (row["organisation"], row["subscription"]) for pair in pairs)
         assert (row["events"], row["share"]) == (got, got / EVENTS)
-    assert all(0 <= share <= 1 for share in told)
+    assert all(0 <= share <= 1 for share in progress)
     assert not list(out.glob(".*"))
 
 
-def test_lines_and_large_row_groups_are_cut_into_units(
+def test_lines_and_large_row_groups_are_divided_into_units(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(match_inputs, "UNIT", 40)
@@ -123,7 +123,7 @@ def test_lines_and_large_row_groups_are_cut_into_units(
         assert pairs_in(tmp_path / name) == expected(stored, wanted)
 
 
-def test_nothing_gives_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_events_give_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
     write_publications(tmp_path / "none.parquet", iter([]), WEATHER)
     units = units_of(tmp_path / "none.parquet", tmp_path)
     wanted = [Wanted("", "s", parse_subscription("Report", WEATHER))]
@@ -133,15 +133,15 @@ def test_nothing_gives_empty_tables(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("<event>", r"bad\.parquet: row 21: "),
         (None, r"bad\.parquet: row 21: 'event' is None"),
         ('{"id": "e", "class": "Rport", "source": "Met01"}', r"row 21: .*Rport"),
     ],
 )
-def test_a_wrong_event_is_told_with_its_row_and_nothing_is_left(
-    spark: SparkSession, tmp_path: Path, text: str | None, told: str
+def test_invalid_event_is_reported_with_its_row_and_leaves_no_files(
+    spark: SparkSession, tmp_path: Path, text: str | None, problem: str
 ) -> None:
     events = [Publication(number, e) for number, e in enumerate(Generator(SCENARIO).events(30))]
     write_publications(tmp_path / "good.parquet", events, WEATHER)
@@ -149,36 +149,36 @@ def test_a_wrong_event_is_told_with_its_row_and_nothing_is_left(
     rows[20]["event"] = rows[25]["event"] = text
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "bad.parquet", row_group_size=7)
     wanted = [Wanted("", "s", parse_subscription("Report", WEATHER))]
-    with pytest.raises(QnsError, match=told):
+    with pytest.raises(QnsError, match=problem):
         match_job(
             spark, units_of(tmp_path / "bad.parquet", tmp_path), wanted, WEATHER, tmp_path / "out"
         )
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_results_that_are_there_are_not_touched(spark: SparkSession, tmp_path: Path) -> None:
+def test_existing_results_are_not_changed(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "pairs").mkdir()
     with pytest.raises(QnsError, match=r"pairs is there already \(choose another folder\)"):
         match_job(spark, [], [], WEATHER, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "problem"),
     [
         ([{"id": "a", "subscription": "Report/Wnd"}], r"SUBS\.parquet: row 1: .*Report/Wnd"),
         ([{"id": "a", "subscription": "Report"}] * 2, r"row 2: the id a is given twice, first in"),
         ([{"subscription": "Report"}], "there is no column 'id'"),
     ],
 )
-def test_a_wrong_subscription_is_told_with_its_row(
-    tmp_path: Path, rows: list[dict[str, str]], told: str
+def test_invalid_subscription_is_reported_with_its_row(
+    tmp_path: Path, rows: list[dict[str, str]], problem: str
 ) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "SUBS.parquet")
-    with pytest.raises(QnsError, match=told):
+    with pytest.raises(QnsError, match=problem):
         read_wanted(tmp_path / "SUBS.parquet", WEATHER)
 
 
-def test_a_file_without_events_is_told(tmp_path: Path) -> None:
+def test_file_without_events_is_reported(tmp_path: Path) -> None:
     pq.write_table(pa.table({"evnt": ["x"]}), tmp_path / "EVENTS.parquet")
     with pytest.raises(QnsError, match=r"EVENTS\.parquet: there is no column 'event'"):
         units_of(tmp_path / "EVENTS.parquet", tmp_path)

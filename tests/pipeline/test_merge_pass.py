@@ -1,4 +1,4 @@
-"""The compiled merge pass counts what the production classes of qns.cbr count."""
+"""The compiled merge pass against the production classes of qns.cbr."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def seen(checkpoint: Checkpoint, scenario: Scenario, organisation: str) -> tuple
 
 @given(scenarios(), st.data())
 @settings(deadline=None)
-def test_every_count_is_the_one_of_the_covering_order(
+def test_every_count_equals_that_of_the_covering_order(
     scenario: Scenario, data: st.DataObject
 ) -> None:
     organisation = data.draw(st.sampled_from(scenario.organisations))
@@ -80,7 +80,7 @@ def test_every_count_is_the_one_of_the_covering_order(
     )
 
 
-def test_a_longer_history_is_counted_alike() -> None:
+def test_longer_history_gives_the_counts_of_the_covering_order() -> None:
     scenario = Scenario(
         WEATHER, hosts_of(WEATHER, 4, "partial"), "partial", 5, (100, 700, 1_500), churn=0.4
     )
@@ -91,7 +91,7 @@ def test_a_longer_history_is_counted_alike() -> None:
         )
 
 
-def test_more_organisations_than_bits_in_a_word_are_counted_alike() -> None:
+def test_more_organisations_than_bits_in_a_word_give_the_same_counts() -> None:
     workload = Workload(values=3, sources_given=0.8, most_sources=20)
     scenario = Scenario(
         WEATHER, hosts_of(WEATHER, 130, "partial"), "partial", 6, (40, 90), 0.3, workload

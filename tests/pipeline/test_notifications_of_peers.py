@@ -1,4 +1,4 @@
-"""The notification job against peers in memory that are fed the same operations and events."""
+"""The notification job against peers in memory with the same operations and events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scenario_of(organisations: int, mapping: str, seed: int, churn: float) -> Sc
 
 
 def world_of(scenario: Scenario, capability: int) -> World:
-    """Real peers, after everybody has subscribed and all views have settled."""
+    """Real peers after all subscriptions, with stable views."""
     world = World(1, Federation.of("weather", WEATHER, scenario.hosts, capability))
     world.start()
     world.run_for(2)
@@ -45,7 +45,7 @@ def world_of(scenario: Scenario, capability: int) -> World:
 
 
 class Observed:
-    """What went between the peers, and to their users."""
+    """Counts the messages between peers and the deliveries to users."""
 
     def __init__(self, world: World, since: float) -> None:
         self.sent: Counter[str] = Counter()
@@ -79,7 +79,7 @@ class Observed:
     ("organisations", "mapping", "capability", "churn"),
     [(4, "partial", 1, 0.0), (4, "partial", 2, 0.3), (7, "full", 2, 0.0), (10, "partial", 3, 0.2)],
 )
-def test_every_count_is_what_peers_send_and_deliver(
+def test_every_count_equals_what_peers_send_and_deliver(
     organisations: int, mapping: str, capability: int, churn: float
 ) -> None:
     scenario = scenario_of(organisations, mapping, organisations, churn)
@@ -89,7 +89,7 @@ def test_every_count_is_what_peers_send_and_deliver(
         world.do(event.source, Publish(event._replace(published_us=PUBLISHED_US)))
     world.run_for(10)
     seen = Observed(world, since)
-    assert not world.messages["Pull"]
+    assert not world.messages["PullGap"]
 
     tables = notification_job(scenario, (EVENTS,), (capability,), SUBSCRIPTIONS)
     for row in tables["notifications"].to_pylist():

@@ -1,4 +1,4 @@
-"""Plans: which scenarios a run has, and which parameters are impossible."""
+"""Plans: the scenarios of a run, and refused parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_points_are_added_between_the_numbers() -> None:
     assert points_between((30,)) == (30,)
 
 
-def test_the_paper_is_the_default() -> None:
+def test_default_plan_is_the_set_up_of_the_thesis() -> None:
     plan = Plan()
     assert len(plan.scenarios) == 2 * 5
     assert jobs_of(plan) == {"merge_job": 100, "notification_job": 10}
@@ -58,7 +58,7 @@ def test_each_parameter_is_varied_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "problem"),
     [
         ({"seeds": 0}, "0 seeds (from 1 to 1,000)"),
         ({"organisations": (1,)}, "1 organisations (from 2 to 500)"),
@@ -76,12 +76,12 @@ def test_each_parameter_is_varied_alone() -> None:
         ({"seeds": 1_000, "organisations": tuple(range(2, 20))}, "36,000 scenarios"),
     ],
 )
-def test_impossible_parameters_are_refused(asked: dict[str, Any], told: str) -> None:
+def test_impossible_parameters_are_refused(asked: dict[str, Any], problem: str) -> None:
     with pytest.raises(QnsError) as caught:
         Plan(**asked)
-    assert told in str(caught.value)
+    assert problem in str(caught.value)
 
 
-def test_any_schema_can_be_planned() -> None:
+def test_plan_accepts_any_schema() -> None:
     plan = Plan(schema=AGENCIES, organisations=(3,), subscriptions=(10,), seeds=1)
     assert plan.described()["schema"] == "agencies"

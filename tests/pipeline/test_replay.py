@@ -1,4 +1,4 @@
-"""Workloads that really happened: read from files and stores, and counted like generated ones."""
+"""Real workloads are read from files and stores, and counted like generated ones."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
 from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.iil.requests import Publish, Subscribe, Unsubscribe
+from qns.peer.tables import DOCUMENT, DocumentRow
+from qns.peer.turn import Transaction
 from qns.pipeline.merging.merge_job import merge_job
 from qns.pipeline.notifications.notification_job import notification_job
 from qns.pipeline.replay.real_workload import (
@@ -37,16 +39,15 @@ from qns.pipeline.replay.real_workload import (
     with_published,
 )
 from qns.pipeline.replay.replay_job import replay_merge_job, replay_notification_job
-from qns.pipeline.replay.replay_plan import replay_work
 from qns.pipeline.replay.samples import write_sample
 from qns.pipeline.replay.workload_files import Change, Publication
 from qns.pipeline.report.results import Results
-from qns.pipeline.run.savings import computed
+from qns.pipeline.run.replay_plan import replay_work
+from qns.pipeline.run.savings import compute_savings
 from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 from qns.store.reading import StoreReader
 from qns.store.sqlite import SqliteStore
-from qns.tables import DOCUMENT, DocumentRow, Transaction
-from tests.cli.test_history import Peers
+from tests.cli.commands.test_history import Peers
 
 FEWER = settings(max_examples=max(5, settings.default.max_examples // 20))
 LOOSE = Workload(constrained=0.2, quality_constrained=0.05, sources_given=0.4)
@@ -57,7 +58,7 @@ XML = write_event(
 
 
 def counts_of(table: pa.Table, *without: str) -> list[dict[str, Any]]:
-    """The rows, but for what names their scenario."""
+    """The rows without the columns that name their scenario."""
     left_out = {"scenario", "seed", "churn", "mapping", *without}
     return [{k: v for k, v in row.items() if k not in left_out} for row in table.to_pylist()]
 
@@ -82,7 +83,7 @@ def published(at: object = 2, **fields: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("churn", [0.0, 0.4])
 @pytest.mark.parametrize("mapping", ["full", "partial"])
-def test_a_sample_replayed_gives_the_tables_of_its_scenario(
+def test_replayed_sample_gives_the_tables_of_its_scenario(
     tmp_path: Path, mapping: str, churn: float
 ) -> None:
     scenario = Scenario(
@@ -130,7 +131,7 @@ def happenings(draw: st.DrawFn) -> tuple[list[Change], list[Publication]]:
 
 @FEWER
 @given(happenings())
-def test_an_event_goes_to_whoever_is_subscribed_at_that_moment(
+def test_event_goes_to_the_subscriptions_of_its_time(
     happened: tuple[list[Change], list[Publication]],
 ) -> None:
     changes, publications = happened
@@ -153,7 +154,7 @@ def test_an_event_goes_to_whoever_is_subscribed_at_that_moment(
     assert sum(row["sent"] for row in last) == sent
 
 
-def test_the_report_takes_the_tables_of_a_replay(tmp_path: Path) -> None:
+def test_report_accepts_the_tables_of_a_replay(tmp_path: Path) -> None:
     scenario = Scenario(WEATHER, hosts_of(WEATHER, 3, "full"), "full", 1, (10,), workload=LOOSE)
     workload = read(write_sample(scenario, 20, tmp_path), WEATHER)
     tables = [replay_merge_job(workload, name) for name in workload.organisations]
@@ -168,14 +169,14 @@ def test_the_report_takes_the_tables_of_a_replay(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_replay_is_run_and_reported_like_generated_scenarios(tmp_path: Path) -> None:
+def test_replay_is_run_and_reported_like_generated_scenarios(tmp_path: Path) -> None:
     scenario = Scenario(WEATHER, hosts_of(WEATHER, 10, "partial"), "partial", 1, (5,), 0.2, LOOSE)
     workload = read(write_sample(scenario, 20, tmp_path), WEATHER, "weather-partial")
     work = replay_work(workload, ["full", "weather-partial"], (0, 2))
     assert [each["mapping"] for each in work.scenarios] == ["weather-partial", "full"]
     out = tmp_path / "out"
-    told = computed(work, out, None, lambda _stage, _share: None)
-    assert (told["computed"], told["resumed"]) == (2, 0)
+    result = compute_savings(work, out, None, lambda _stage, _share: None)
+    assert (result["computed"], result["resumed"]) == (2, 0)
     assert (out / "report.html").is_file()
     for each in (workload, workload.mapped("full")):
         tables = [replay_merge_job(each, name) for name in each.organisations]
@@ -183,11 +184,11 @@ def test_a_replay_is_run_and_reported_like_generated_scenarios(tmp_path: Path) -
         found = pq.read_table(out / "subscriptions.parquet").to_pylist()
         mine = [row for row in found if row["scenario"] == each.id]
         assert sorted(map(repr, mine)) == sorted(map(repr, expected))
-    again = computed(work, out, None, lambda _stage, _share: None)
+    again = compute_savings(work, out, None, lambda _stage, _share: None)
     assert (again["computed"], again["resumed"]) == (0, 2)
 
 
-def test_an_organisation_with_fewer_subscriptions_keeps_what_it_had(tmp_path: Path) -> None:
+def test_organisation_with_fewer_subscriptions_keeps_its_last_counts(tmp_path: Path) -> None:
     file = subs(
         tmp_path, sub(), sub(2, id="t"), sub(3, id="u"), sub(1, organisation="Met02", id="v")
     )
@@ -214,7 +215,7 @@ def test_times_may_be_timestamps_and_rows_in_any_order(tmp_path: Path) -> None:
     assert workload.churn == 0.5
 
 
-def test_the_column_ends_may_be_left_out_and_a_folder_be_given(tmp_path: Path) -> None:
+def test_column_ends_may_be_missing_and_a_folder_may_be_given(tmp_path: Path) -> None:
     for nth in range(2):
         row = sub(nth, id=f"s{nth}", organisation=f"Met0{nth + 1}")
         del row["ends"]
@@ -223,7 +224,7 @@ def test_the_column_ends_may_be_left_out_and_a_folder_be_given(tmp_path: Path) -
     assert [change.id for change in workload.changes] == ["s0", "s1"]
 
 
-def test_another_mapping_is_the_same_history_under_another_name(tmp_path: Path) -> None:
+def test_other_mapping_keeps_the_history_and_changes_the_id(tmp_path: Path) -> None:
     file = subs(tmp_path, sub(), sub(organisation="Met02"))
     events = subs(tmp_path, published(), name="EVENTS.parquet")
     workload = read([file, events], WEATHER)
@@ -246,7 +247,7 @@ def test_equal_histories_have_equal_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "problem"),
     [
         ([sub(), sub(subscription="Report/Wnd", id="t")], r"SUBS.parquet: row 2: .*Report/Wnd"),
         ([sub(subscription="Report where")], r"SUBS.parquet: row 1: column \d+"),
@@ -261,15 +262,15 @@ def test_equal_histories_have_equal_ids(tmp_path: Path) -> None:
         ([sub()], r"1 organisations"),
     ],
 )
-def test_a_wrong_file_of_subscriptions_is_told_with_its_row(
-    tmp_path: Path, rows: list[dict[str, Any]], told: str
+def test_invalid_row_of_subscriptions_is_reported_with_its_number(
+    tmp_path: Path, rows: list[dict[str, Any]], problem: str
 ) -> None:
-    with pytest.raises(QnsError, match=told):
+    with pytest.raises(QnsError, match=problem):
         read([subs(tmp_path, *rows)], WEATHER)
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "problem"),
     [
         (published(event="<event"), r"EVENTS.parquet: row 1: "),
         (published(event=None), r"row 1: 'event' is None"),
@@ -279,20 +280,20 @@ def test_a_wrong_file_of_subscriptions_is_told_with_its_row(
         (published(datetime(2026, 3, 2, tzinfo=UTC)), r"times here, and only an order in"),
     ],
 )
-def test_a_wrong_file_of_events_is_told_with_its_row(
-    tmp_path: Path, row: dict[str, Any], told: str
+def test_invalid_row_of_events_is_reported_with_its_number(
+    tmp_path: Path, row: dict[str, Any], problem: str
 ) -> None:
     file = subs(tmp_path, sub(), sub(organisation="Met02"))
-    with pytest.raises(QnsError, match=told):
+    with pytest.raises(QnsError, match=problem):
         read([file, subs(tmp_path, row, name="EVENTS.parquet")], WEATHER)
 
 
-def test_what_is_no_workload_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_workload_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"PAR1, or so it says")
     file = subs(tmp_path, sub(), sub(organisation="Met02"))
     empty = tmp_path / "empty"
     empty.mkdir()
-    for paths, schema, mapping, told in (
+    for paths, schema, mapping, problem in (
         ([tmp_path / "broken.parquet"], WEATHER, None, "broken.parquet: cannot be read"),
         ([tmp_path / "absent"], WEATHER, None, "absent: there is no such file"),
         ([empty], WEATHER, None, "a folder without"),
@@ -302,7 +303,7 @@ def test_what_is_no_workload_is_refused(tmp_path: Path) -> None:
         ([file], WEATHER, "absent.xml", "absent.xml: cannot be read"),
         ([file], WEATHER, "agencies", "agencies: the federation agencies has another schema"),
     ):
-        with pytest.raises(QnsError, match=told):
+        with pytest.raises(QnsError, match=problem):
             read(paths, schema, mapping)  # type: ignore[arg-type]
 
 
@@ -331,7 +332,7 @@ def _used(peers: Peers) -> None:
     publish("e3")
 
 
-def test_the_stores_of_peers_tell_what_happened(peers: Callable[..., Peers]) -> None:
+def test_stores_of_peers_give_the_recorded_workload(peers: Callable[..., Peers]) -> None:
     used = peers()
     _used(used)
     workload = read(used.close())
@@ -347,7 +348,7 @@ def test_the_stores_of_peers_tell_what_happened(peers: Callable[..., Peers]) -> 
         read(list(used.paths.values()), AGENCIES)
 
 
-def test_reading_leaves_a_store_as_it_is(peers: Callable[..., Peers], tmp_path: Path) -> None:
+def test_reading_does_not_change_a_store(peers: Callable[..., Peers], tmp_path: Path) -> None:
     used = peers()
     _used(used)
     paths = used.close()
@@ -358,19 +359,19 @@ def test_reading_leaves_a_store_as_it_is(peers: Callable[..., Peers], tmp_path: 
     SqliteStore(paths[0]).close()
 
 
-def test_the_store_of_a_crashed_peer_tells_all_that_it_committed(
+def test_store_of_a_crashed_peer_has_all_that_was_committed(
     peers: Callable[..., Peers], tmp_path: Path
 ) -> None:
     used = peers()
     _used(used)
     copy = tmp_path / "crashed.db"
-    for end in ("", "-wal"):  # as they are on the disk when the process is gone
+    for end in ("", "-wal"):  # the files on the disk after the process was killed
         shutil.copy(f"{used.paths['Met01']}{end}", f"{copy}{end}")
     used.close()
     assert len(read([copy]).publications) == 3
 
 
-def test_a_peer_that_starts_meanwhile_is_noticed(peers: Callable[..., Peers]) -> None:
+def test_peer_that_starts_while_its_store_is_read_is_detected(peers: Callable[..., Peers]) -> None:
     used = peers()
     path, _ = used.close()
     with pytest.raises(QnsError, match="is in use"), StoreReader(path):
@@ -378,7 +379,7 @@ def test_a_peer_that_starts_meanwhile_is_noticed(peers: Callable[..., Peers]) ->
     store.close()
 
 
-def test_a_running_peer_is_not_disturbed(peers: Callable[..., Peers]) -> None:
+def test_store_of_a_running_peer_is_refused_and_stays_usable(peers: Callable[..., Peers]) -> None:
     used = peers()
     _used(used)
     with pytest.raises(QnsError, match=r"Met01\.db: is in use"):
@@ -387,9 +388,7 @@ def test_a_running_peer_is_not_disturbed(peers: Callable[..., Peers]) -> None:
     used.close()
 
 
-def test_a_backup_of_a_running_peer_can_be_read(
-    peers: Callable[..., Peers], tmp_path: Path
-) -> None:
+def test_backup_of_a_running_peer_can_be_read(peers: Callable[..., Peers], tmp_path: Path) -> None:
     used = peers()
     _used(used)
     used.gateways["Met01"].store.backup(tmp_path / "copy")  # type: ignore[attr-defined]
@@ -397,7 +396,7 @@ def test_a_backup_of_a_running_peer_can_be_read(
     used.close()
 
 
-def test_what_peers_did_not_record_is_told(peers: Callable[..., Peers], tmp_path: Path) -> None:
+def test_unusable_stores_are_reported(peers: Callable[..., Peers], tmp_path: Path) -> None:
     used = peers(recording=False)
     _used(used)
     paths = used.close()
@@ -412,7 +411,7 @@ def test_what_peers_did_not_record_is_told(peers: Callable[..., Peers], tmp_path
         read([paths[0], subs(tmp_path, sub())])
 
 
-def test_subscriptions_from_before_the_recording_count(peers: Callable[..., Peers]) -> None:
+def test_subscriptions_from_before_the_first_record_count(peers: Callable[..., Peers]) -> None:
     silent = peers(recording=False)
     silent.ask("Met02", Subscribe("user", "Report", id="old"))
     silent.close()
@@ -440,7 +439,7 @@ def test_stores_of_two_federations_are_refused(tmp_path: Path) -> None:
         read(paths)
 
 
-def test_what_was_published_counts_as_hosted_although_hosting_changed_meanwhile() -> None:
+def test_published_classes_count_as_hosted_after_hosting_changed() -> None:
     wind = EventReader(WEATHER).from_fields({"id": "e1", "class": "Report/Wind", "source": "Met01"})
     hosts = {"Met01": ("Report",), "Met02": ("Report", "Report/Wind")}
     assert with_published(hosts, [Publication(0, wind, "row 1")]) == {

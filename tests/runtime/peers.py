@@ -1,4 +1,4 @@
-"""Real peers for tests: a federation on free ports, processes, and requests over plain HTTP."""
+"""Peer processes for tests: a federation on free ports, and requests over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from qns.d2q.event_json import EventReader
+from qns.d2q.schema import Schema
 from qns.d2q.shipped import AGENCIES
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
 from qns.federation.shipped import AGENCIES_FEDERATION
-from qns.iil.requests import Answer, Publish, Request
+from qns.iil.requests import Answer, ListSubscriptions, Publish, Request, Subscriptions
 from qns.soap.local_client import read_local, write_local
 
 QUICK = """
@@ -35,12 +36,14 @@ resend_after_s = 1.0
 gossip_every_s = 0.3
 """
 PATIENCE_S = 60.0
+WITHOUT_NUMBA = {"PYTHONPATH": str(Path(__file__).parents[1] / "without_numba")}
+"""The environment of a peer as `pip install qns` installs it: it starts in half the time."""
 
 T = TypeVar("T")
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
+    """Returns different ports that were free a moment ago."""
     sockets = [socket.socket() for _ in range(number)]
     try:
         for each in sockets:
@@ -52,7 +55,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def agencies_on_loopback() -> Federation:
-    """INPS, INAIL and CoC, each on a port of its own."""
+    """Returns the federation of INPS, INAIL and CoC, each on a free port."""
     names = list(AGENCIES_FEDERATION.organisations)
     organisations: dict[str, Organisation] = {
         name: replace(AGENCIES_FEDERATION[name], endpoint=f"http://127.0.0.1:{port}/")
@@ -62,7 +65,7 @@ def agencies_on_loopback() -> Federation:
 
 
 def configure(folder: Path, federation: Federation, name: str, more: str = QUICK) -> Path:
-    """The configuration file of one of them."""
+    """Writes the configuration of one organisation and returns its path."""
     (folder / "federation.xml").write_bytes(write_federation(federation))
     path = folder / f"{name}.toml"
     path.write_text(f'organisation = "{name}"\nfederation = "federation.xml"\n{more}', "utf-8")
@@ -70,7 +73,7 @@ def configure(folder: Path, federation: Federation, name: str, more: str = QUICK
 
 
 def eventually(look: Callable[[], T | None], what: str) -> T:
-    """What `look` finds, as soon as it finds something."""
+    """Calls `look` until it returns something true; raises AssertionError after a timeout."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = look()
@@ -83,7 +86,7 @@ def eventually(look: Callable[[], T | None], what: str) -> T:
 
 @dataclass
 class PeerProcess:
-    """One real `qns peer run`."""
+    """A process `qns peer run`."""
 
     configuration: Path
     endpoint: str
@@ -94,14 +97,14 @@ class PeerProcess:
         self.log = self.configuration.with_suffix(".log")
 
     def start(self) -> str:
-        """The line with which it says that it is ready."""
+        """Starts the process and returns the line that it prints when it is ready."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "qns.cli", "peer", "run", str(self.configuration)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "http_proxy": "http://127.0.0.1:9/"},
+                env={**os.environ, **WITHOUT_NUMBA, "http_proxy": "http://127.0.0.1:9/"},
             )
         assert self.process.stdout is not None
         ready = self.process.stdout.readline()
@@ -112,7 +115,7 @@ class PeerProcess:
         self._end(signal.SIGKILL)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Its exit status."""
+        """Stops the process with a signal and returns its exit status."""
         return self._end(how)
 
     def _end(self, how: signal.Signals) -> int:
@@ -135,9 +138,9 @@ class PeerProcess:
         finally:
             connection.close()
 
-    def ask(self, request: Request, *, wait_s: float = 0.0) -> Answer:
-        schema = AGENCIES if isinstance(request, Publish) else None
-        body, action = write_local(request, wait_s=wait_s, schema=schema)
+    def ask(self, request: Request, *, wait_s: float = 0.0, schema: Schema = AGENCIES) -> Answer:
+        typed = schema if isinstance(request, Publish) else None
+        body, action = write_local(request, wait_s=wait_s, schema=typed)
         headers = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": action}
         status, answer = self.http("POST", "/local", body, **headers)
         return read_local(request, status, answer)
@@ -147,19 +150,39 @@ class PeerProcess:
         return state
 
     def metrics(self) -> dict[str, float]:
-        """`name{labels}` -> value."""
+        """Returns the values of the metrics by `name{labels}`."""
         lines = self.http("GET", "/metrics")[1].decode().splitlines()
         pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
         return {name: float(value) for name, _, value in pairs}
 
     def records(self) -> list[dict[str, Any]]:
-        """What it logged."""
+        """Returns the lines of its log."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+
+def peer_in(folder: Path, federation: Federation, name: str, more: str = QUICK) -> PeerProcess:
+    """Returns the peer of one organisation, configured in a folder of its own."""
+    folder.mkdir(exist_ok=True)
+    return PeerProcess(configure(folder, federation, name, more), federation[name].endpoint)
+
+
+@contextmanager
+def running(peers: Iterable[PeerProcess]) -> Iterator[None]:
+    """Starts the peers and kills those that still run at the end."""
+    started = list(peers)
+    try:
+        for each in started:
+            each.start()
+        yield
+    finally:
+        for each in started:
+            if each.process is not None:
+                each.kill()
 
 
 @contextmanager
 def agencies(folder: Path, more: str = QUICK) -> Iterator[dict[str, PeerProcess]]:
-    """All three, started, and gone at the end whatever happens."""
+    """Starts all three peers and kills them at the end."""
     federation = agencies_on_loopback()
     peers = {
         name: PeerProcess(configure(folder, federation, name, more), each.endpoint)
@@ -175,8 +198,19 @@ def agencies(folder: Path, more: str = QUICK) -> Iterator[dict[str, PeerProcess]
                 each.kill()
 
 
+def wait_until_stable(peer: PeerProcess, owner: str) -> None:
+    """Waits until the subscriptions of an owner are stable at every producer."""
+
+    def is_stable() -> bool:
+        answer = peer.ask(ListSubscriptions(owner))
+        assert isinstance(answer, Subscriptions)
+        return not any(each.pending for each in answer.subscriptions)
+
+    eventually(is_stable, f"the subscriptions of {owner} are stable")
+
+
 def change(id: str, source: str = "INPS") -> Publish:
-    """An event about an enterprise's holder."""
+    """Returns a request to publish an event about the holder of an enterprise."""
     fields = {
         "id": id,
         "class": "Enterprise/Holder",
@@ -194,9 +228,9 @@ def address(peer: PeerProcess) -> tuple[str, int]:
 
 
 def post(path: str, body: bytes, action: str) -> bytes:
-    """The bytes of a SOAP request."""
+    """Returns the bytes of a SOAP request."""
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml; charset=utf-8\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/xml; charset=utf-8\r\n"
         f"SOAPAction: {action}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body

@@ -1,4 +1,4 @@
-"""The configuration of a peer: what it may say, and what is answered to everything else."""
+"""The configuration of a peer: valid files, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from qns.errors import QnsError
 from qns.federation.document_xml import write_federation
 from qns.federation.shipped import AGENCIES_FEDERATION
+from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen
 from qns.runtime.configuration import read_configuration
-from qns.tuning import Tuning
 from tests.runtime.peers import agencies_on_loopback, configure
 
 MINIMAL = 'organisation = "INPS"\nfederation = "federation.xml"\n'
@@ -27,7 +27,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_two_lines_are_enough(tmp_path: Path) -> None:
+def test_configuration_of_two_lines_has_defaults_for_the_rest(tmp_path: Path) -> None:
     federation = agencies_on_loopback()
     configuration = read_configuration(configure(tmp_path, federation, "INPS", ""))
     assert configuration.organisation == "INPS"
@@ -36,18 +36,22 @@ def test_two_lines_are_enough(tmp_path: Path) -> None:
     assert configuration.store == tmp_path / "INPS.db"
     assert configuration.lineage == tmp_path / "INPS.db.lineage"
     assert configuration.listen.url == federation["INPS"].endpoint
+    assert configuration.admin == tmp_path / "INPS.db.admin"
+    assert configuration.merging == "containment"
     assert not configuration.history
     assert (configuration.log_level, configuration.log_format) == (logging.INFO, "json")
     assert configuration.tuning == Tuning()
 
 
-def test_everything_can_be_said(tmp_path: Path) -> None:
+def test_configuration_reads_every_key(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         MINIMAL
         + """
 store = "data/inps.db"
 listen = "[::1]:0"
+admin = "inps.admin"
+merging = "exact"
 history = true
 [log]
 level = "debug"
@@ -61,6 +65,8 @@ most_owed = inf
     configuration = read_configuration(path)
     assert configuration.store == tmp_path / "data/inps.db"
     assert configuration.listen == Listen("::1", 0)
+    assert configuration.admin == tmp_path / "inps.admin"
+    assert configuration.merging == "exact"
     assert configuration.history
     assert (configuration.log_level, configuration.log_format) == (logging.DEBUG, "text")
     expected = replace(Tuning(), gossip_every_s=3, notifications_per_call=10, most_owed=inf)
@@ -68,6 +74,7 @@ most_owed = inf
 
 
 REFUSED = [
+    (MINIMAL + 'merging = "exat"', "unknown merging 'exat'", "did you mean exact?"),
     ("organisation = ", "this is not TOML", "organisation = "),
     ('federation = "federation.xml"', "organisation is missing", 'organisation = "INPS"'),
     ('organisation = ""', "organisation is empty", 'organisation = "INPS"'),
@@ -78,8 +85,10 @@ REFUSED = [
     (MINIMAL.replace("n.xml", "m.xml"), "cannot be read: No such file", "relative to its folder"),
     (MINIMAL.replace("federation.xml", "peer.toml"), "peer.toml", ""),
     (MINIMAL + 'lisen = "127.0.0.1:1"', "unknown key 'lisen'", "did you mean listen?"),
-    (MINIMAL + "colour = 1", "unknown key 'colour'", "known: federation, history, listen"),
+    (MINIMAL + "colour = 1", "unknown key 'colour'", "known: admin, federation, history"),
     (MINIMAL + 'store = ""', "store is empty", 'store = "inps.db"'),
+    (MINIMAL + 'store = "/tmp"', "store: /tmp is a folder", "such as /tmp/INPS.db"),
+    (MINIMAL + 'store = "."', "is a folder", "name a file in it"),
     (MINIMAL + 'listen = "8701"', "no address to listen on", "127.0.0.1:8701"),
     (MINIMAL + 'listen = "127.0.0.1"', "no address to listen on", "127.0.0.1:8701"),
     (MINIMAL + 'listen = "127.0.0.1:99999"', "no address to listen on", "127.0.0.1:8701"),
@@ -104,24 +113,24 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "problem", "remedy"), REFUSED)
-def test_an_error_says_what_to_write_instead(
+def test_error_names_the_problem_and_what_to_write_instead(
     tmp_path: Path, text: str, problem: str, remedy: str
 ) -> None:
     path = written(tmp_path, text)
     with pytest.raises(QnsError) as caught:
         read_configuration(path)
-    told = str(caught.value)
-    assert told.startswith(str(path))
-    assert problem in told
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert problem in message
     assert remedy in caught.value.remedy
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(QnsError, match="cannot be read: No such file"):
         read_configuration(tmp_path / "nothing.toml")
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "peer.toml"
     path.write_bytes(b"organisation = '\xff'")
     with pytest.raises(QnsError, match="byte 17 is not UTF-8"):
@@ -133,10 +142,10 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     ("endpoint", "problem"),
     [
         ("http://10.0.0.1:8701/", "not on a loopback address"),
-        ("https://127.0.0.1:8701/", "asks for TLS, which comes later"),
+        ("https://127.0.0.1:8701/", "requires TLS, which is not supported yet"),
     ],
 )
-def test_endpoints_beyond_loopback_wait_for_tls(
+def test_endpoint_beyond_loopback_or_with_tls_is_rejected(
     tmp_path: Path, whose: str, endpoint: str, problem: str
 ) -> None:
     federation = agencies_on_loopback()
@@ -150,7 +159,7 @@ def test_endpoints_beyond_loopback_wait_for_tls(
     assert whose in caught.value.place
 
 
-def test_without_an_endpoint_the_address_must_be_given(tmp_path: Path) -> None:
+def test_listen_is_required_without_an_endpoint(tmp_path: Path) -> None:
     path = configure(tmp_path, AGENCIES_FEDERATION, "INPS", "")
     with pytest.raises(QnsError, match="no endpoint for INPS") as caught:
         read_configuration(path)

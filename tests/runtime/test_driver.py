@@ -1,130 +1,42 @@
-"""The driver: turns on a real SQLite store, gathered, committed, and begun anew after a failure."""
+"""The driver: group commits on a SQLite store, failures, wake-ups and stops."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import pytest
 
-from qns.cbr.index import DictionaryIndex
-from qns.edl.layer import Send
-from qns.edl.messages import Envelope, Hello
-from qns.errors import Busy, NameNotKnown, StoreFull
-from qns.federation.document_xml import write_federation
-from qns.gateway import Gateway
+from qns.edl.merge_subscriptions_table import Digest, ViewState
+from qns.edl.messages import ChangeSub, Envelope, Hello, Standing
+from qns.edl.requests import Send
+from qns.errors import Busy, NameNotKnown, StoreFailed, StoreFull
 from qns.iil.requests import (
     Deliveries,
     ListSubscriptions,
     Published,
-    Read,
+    PullDeliveries,
     Subscribe,
     Subscribed,
     Subscriptions,
 )
-from qns.inputs import Input, Output
-from qns.recovery import Settings
-from qns.runtime.driver import MOST_PER_TURN, Driver
-from qns.store.lineage import FileLineage
+from qns.peer.backoff import Backoff
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Output
+from qns.peer.tables import DELIVERIES
+from qns.peer.turn import Transaction
+from qns.peer.turn_queue import MOST_PER_TURN
 from qns.store.sqlite import SqliteStore
-from qns.tables import DELIVERIES, Transaction
-from qns.tuning import Tuning
-from tests.runtime.peers import PATIENCE_S, agencies_on_loopback, change
-
-FEDERATION = agencies_on_loopback()
-
-
-@dataclass
-class Stage:
-    """A driver on a real store, with other peers that never answer."""
-
-    folder: Path
-    commits: list[float] = field(default_factory=list)
-    sent: list[Send] = field(default_factory=list)
-    silent: bool = False
-    """Whether others keep us waiting, instead of hanging up at once."""
-    _over: list[tuple[Send, asyncio.Event]] = field(default_factory=list)
-    store: SqliteStore | None = None
-    opened: int = 0
-    refusals: int = 0
-    """How often the store cannot be opened."""
-    driver: Driver = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.driver = Driver(
-            self.open, self.exchange, committed=self.commits.append, most_waiting=500, pause_s=0.01
-        )
-
-    def open(self, now: float) -> Gateway:
-        self.opened += 1
-        if self.store is not None:
-            self.store.close()
-        if self.opened > 1 and self.refusals:
-            self.refusals -= 1
-            raise StoreFull("no room left on the disk")
-        self.store = SqliteStore(self.folder / "inps.db", low_water_bytes=0)
-        return Gateway.open(
-            Settings("INPS", Tuning(), DictionaryIndex),
-            self.store,
-            FileLineage(self.folder / "lineage"),
-            document=write_federation(FEDERATION),
-            nonce=f"start{self.opened}",
-            now=now,
-        )
-
-    async def exchange(self, send: Send) -> Envelope | None:
-        self.sent.append(send)
-        over = asyncio.Event()
-        self._over.append((send, over))
-        if self.silent:
-            await over.wait()
-        return None
-
-    def hang_up(self, sends: list[Send]) -> None:
-        """On these, without an answer."""
-        for send, over in self._over:
-            if any(each is send for each in sends):
-                over.set()
-
-    async def ask(self, input: Input) -> Output:
-        return await self.driver.submit(input)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():
-                await asyncio.sleep(0.001)
-
-
-@asynccontextmanager
-async def staged(folder: Path, **settings: Any) -> AsyncIterator[Stage]:
-    stage = Stage(folder, **settings)
-    await stage.driver.start()
-    try:
-        yield stage
-    finally:
-        await stage.driver.stop()
-        assert stage.store is not None
-        stage.store.close()
-
-
-def run(story: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(2 * PATIENCE_S):
-            await story
-
-    asyncio.run(bounded())
-
+from tests.runtime.driver_stage import Stage, run, staged
+from tests.runtime.peers import PATIENCE_S, change
 
 SUBSCRIBE = Subscribe("anna", "Enterprise/Holder", id="S1")
 
 
-def test_what_gathers_during_a_commit_shares_the_next(tmp_path: Path) -> None:
+def test_inputs_that_arrive_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             before = len(stage.commits)
@@ -139,7 +51,7 @@ def test_what_gathers_during_a_commit_shares_the_next(tmp_path: Path) -> None:
     run(story())
 
 
-def test_an_answer_is_given_only_after_the_commit(tmp_path: Path) -> None:
+def test_answer_is_given_only_after_the_commit(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             assert isinstance(await stage.ask(SUBSCRIBE), Subscribed)
@@ -153,13 +65,43 @@ def test_an_answer_is_given_only_after_the_commit(tmp_path: Path) -> None:
     run(story())
 
 
-def test_reading_needs_no_commit(tmp_path: Path) -> None:
+def test_chore_runs_while_no_turn_and_no_commit_is_under_way(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            driver = stage.driver
+            ran = []
+
+            def chore(gateway: Gateway) -> None:
+                assert driver._commit is None
+                assert driver._queue.is_idle
+                gateway.renew_mark(f"renewed-{len(ran)}")
+                ran.append(gateway.peer.identity.nonce)
+
+            asking = [driver.submit(change(f"e{number}")) for number in range(300)]
+            await asyncio.gather(*(driver.between_turns(chore) for _ in range(3)))
+            assert ran == ["renewed-0", "renewed-1", "renewed-2"]
+            answers = await asyncio.gather(*asking)
+            assert all(isinstance(each, Published) for each in answers)
+
+            def fail(_: Gateway) -> None:
+                raise StoreFailed("no")
+
+            with pytest.raises(StoreFailed, match="no"):
+                await driver.between_turns(fail)
+            assert isinstance(await stage.ask(change("after")), Published)
+        with pytest.raises(Busy, match="stopping"):
+            await driver.between_turns(chore)
+
+    run(story())
+
+
+def test_pull_needs_no_commit(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             await stage.ask(SUBSCRIBE)
             await stage.ask(change("e1"))
             before = len(stage.commits)
-            read = await stage.ask(Read("anna", "S1"))
+            read = await stage.ask(PullDeliveries("anna", "S1"))
             assert isinstance(read, Deliveries)
             assert [each.event for each in read.deliveries] == ["e1"]
             assert len(stage.commits) == before
@@ -167,11 +109,11 @@ def test_reading_needs_no_commit(tmp_path: Path) -> None:
     run(story())
 
 
-def test_an_error_is_an_answer_and_changes_nothing(tmp_path: Path) -> None:
+def test_rejected_input_does_not_affect_others_of_the_same_turn(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             answers = await asyncio.gather(
-                stage.ask(Read("anna", "nothing")), stage.ask(change("e1"))
+                stage.ask(PullDeliveries("anna", "nothing")), stage.ask(change("e1"))
             )
             assert isinstance(answers[0], NameNotKnown)
             assert isinstance(answers[1], Published)
@@ -179,7 +121,7 @@ def test_an_error_is_an_answer_and_changes_nothing(tmp_path: Path) -> None:
     run(story())
 
 
-def test_beyond_the_bound_the_peer_is_busy_at_once(tmp_path: Path) -> None:
+def test_inputs_beyond_the_bound_are_answered_with_busy_immediately(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             answers = [stage.driver.submit(change(f"e{number}")) for number in range(520)]
@@ -192,7 +134,7 @@ def test_beyond_the_bound_the_peer_is_busy_at_once(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_failed_commit_is_told_and_the_peer_begins_anew(tmp_path: Path) -> None:
+def test_failed_commit_fails_its_inputs_and_the_store_is_opened_again(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path, refusals=2) as stage:
             await stage.ask(SUBSCRIBE)
@@ -214,17 +156,17 @@ def test_a_failed_commit_is_told_and_the_peer_begins_anew(tmp_path: Path) -> Non
             again = await stage.ask(change("e0"))
             assert isinstance(again, Published)
             assert not again.again
-            read = await stage.ask(Read("anna", "S1"))
+            read = await stage.ask(PullDeliveries("anna", "S1"))
             assert isinstance(read, Deliveries)
             assert [each.event for each in read.deliveries] == ["e0"]
 
     run(story())
 
 
-def test_what_happened_while_the_disk_was_busy_is_lost_with_a_commit_that_fails(
+def test_turns_during_a_commit_fail_if_that_commit_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody hears of it, and it can be asked for again."""
+    """None of their effects has left, so that the callers can retry."""
 
     async def story() -> None:
         async with staged(tmp_path) as stage:
@@ -242,11 +184,11 @@ def test_what_happened_while_the_disk_was_busy_is_lost_with_a_commit_that_fails(
             first = stage.driver.submit(change("e1"))
             await stage.until(lambda: "e1" in events_of(stage))
             more = [stage.driver.submit(change(f"e{number}")) for number in range(2, 5)]
-            reading = stage.driver.submit(Read("anna", "S1"))
+            reading = stage.driver.submit(PullDeliveries("anna", "S1"))
             await stage.until(lambda: "e2" in events_of(stage))
             assert not first.done()
             assert not any(each.done() for each in more)
-            assert not reading.done()  # it would tell of deliveries that may never have been
+            assert not reading.done()  # it would contain deliveries that are not committed
             disk.set()
             answers = await asyncio.gather(first, *more, reading)
             assert all(isinstance(each, StoreFull) for each in answers)
@@ -261,16 +203,16 @@ def test_what_happened_while_the_disk_was_busy_is_lost_with_a_commit_that_fails(
 def slow_disk(
     monkeypatch: pytest.MonkeyPatch, prepared: Callable[[], None] = lambda: None
 ) -> threading.Event:
-    """No commit is over before the event; each is told of when its rows are about to be written."""
+    """Makes commits wait for the returned event; calls `prepared` before rows are written."""
     disk, original = threading.Event(), SqliteStore.prepare
 
     def prepare(store: SqliteStore, transaction: Transaction) -> Callable[[], None]:
         prepared()
-        make_last = original(store, transaction)
+        finish = original(store, transaction)
 
         def slowly() -> None:
             disk.wait(PATIENCE_S)
-            make_last()
+            finish()
 
         return slowly
 
@@ -278,7 +220,7 @@ def slow_disk(
     return disk
 
 
-def test_while_the_disk_is_busy_the_peer_works_ahead_and_commits_once(
+def test_turns_during_a_commit_are_committed_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
@@ -297,31 +239,67 @@ def test_while_the_disk_is_busy_the_peer_works_ahead_and_commits_once(
             published = await asyncio.gather(*answers)
             assert all(isinstance(each, Published) for each in published)
             assert len(stage.commits) - before == 2
+        with SqliteStore(tmp_path / "inps.db") as store:
+            delivered = [row.event for row in store.rows(DELIVERIES)]
+            assert delivered == [f"e{number}" for number in range(13)]
 
     run(story())
 
 
-def test_the_next_commit_begins_before_everybody_is_told_of_the_last(
+def test_requests_to_other_peers_leave_only_after_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with staged(tmp_path, answer=hello_in_reply) as stage:
+            views = stage.driver.peer.edl.consumer.merger.table.views
+            await stage.until(
+                lambda: all(view.state is ViewState.IN_FORCE for view in views.values())
+            )
+            disk = slow_disk(monkeypatch)
+            answer = stage.driver.submit(SUBSCRIBE)
+            await stage.until(lambda: "S1" in stage.driver.peer.iil.table)
+            await asyncio.sleep(0.05)  # time in which a request could leave
+            assert not any(isinstance(each.envelope.body, ChangeSub) for each in stage.sent)
+            disk.set()
+            assert isinstance(await answer, Subscribed)
+            await stage.until(
+                lambda: any(isinstance(each.envelope.body, ChangeSub) for each in stage.sent)
+            )
+
+    run(story())
+
+
+def hello_in_reply(send: Send) -> Envelope | str:
+    """Answers a hello as a producer does that has the view already."""
+    asked = send.envelope.body
+    if not isinstance(asked, Hello):
+        return "there is no answer"
+    held = (asked.epoch, asked.version, asked.digest)
+    standing = Standing(asked.incarnation, 1, 1, 0, 0)
+    return Envelope(send.to, 1, (), Hello(1, 1, 0, (), *held, standing, 0, str(Digest())))
+
+
+def test_next_commit_begins_before_the_effects_of_the_last_are_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             await stage.ask(SUBSCRIBE)
-            told: list[str] = []
-            disk = slow_disk(monkeypatch, lambda: told.append("commit"))
+            calls: list[str] = []
+            disk = slow_disk(monkeypatch, lambda: calls.append("commit"))
             for id in ("e0", "e1", "e2", "e3", "e4"):
-                stage.driver.ask(change(id), lambda _, id=id: told.append(id))  # type: ignore[misc]
+                stage.driver.ask(change(id), lambda _, id=id: calls.append(id))  # type: ignore[misc]
                 if id == "e0":
-                    await stage.until(lambda: told == ["commit"])
+                    await stage.until(lambda: calls == ["commit"])
             await stage.until(lambda: "e4" in events_of(stage))
             disk.set()
-            await stage.until(lambda: len(told) == 7)
-            assert told == ["commit", "commit", "e0", "e1", "e2", "e3", "e4"]
+            await stage.until(lambda: len(calls) == 7)
+            assert calls == ["commit", "commit", "e0", "e1", "e2", "e3", "e4"]
 
     run(story())
 
 
-def test_who_waits_for_an_answer_and_fails_stops_nobody(tmp_path: Path) -> None:
+def test_failing_callback_does_not_stop_the_driver(tmp_path: Path) -> None:
     def fail(_: object) -> None:
         raise RuntimeError("a mistake")
 
@@ -336,27 +314,27 @@ def test_who_waits_for_an_answer_and_fails_stops_nobody(tmp_path: Path) -> None:
     run(story())
 
 
-def test_who_waits_for_a_turn_that_the_disk_refuses_hears_it_once(tmp_path: Path) -> None:
+def test_callback_of_a_turn_that_is_not_committed_is_called_once(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
-            told: list[object] = []
+            answers: list[object] = []
             assert stage.store is not None
             stage.store.fail_next_commit()
             for nth in range(3):
-                stage.driver.ask(change(f"e{nth}"), told.append)
-            await stage.until(lambda: len(told) >= 3 and stage.driver.trouble is None)
-            assert [type(each) for each in told] == [StoreFull] * 3
+                stage.driver.ask(change(f"e{nth}"), answers.append)
+            await stage.until(lambda: len(answers) >= 3 and stage.driver.trouble is None)
+            assert [type(each) for each in answers] == [StoreFull] * 3
 
     run(story())
 
 
 def events_of(stage: Stage) -> set[str]:
-    """Those that the peer holds in memory."""
+    """Returns the ids of the events in the peer's log."""
     return {known.event.id for known in stage.driver.peer.log}
 
 
-def test_the_answer_to_a_request_of_an_earlier_life_is_nobodys(tmp_path: Path) -> None:
-    """Request numbers begin anew with each life: an old answer would be taken for a new one."""
+def test_answer_to_a_request_of_an_earlier_gateway_is_ignored(tmp_path: Path) -> None:
+    """Each gateway numbers its requests from the beginning, so that numbers occur again."""
 
     async def story() -> None:
         async with staged(tmp_path, silent=True) as stage:
@@ -368,27 +346,27 @@ def test_the_answer_to_a_request_of_an_earlier_life_is_nobodys(tmp_path: Path) -
             old, new = stage.sent[:2], stage.sent[2:]
             assert {each.number for each in old} == {each.number for each in new}
             stage.hang_up(old)
-            await stage.ask(Read("anna", "nothing"))
-            assert all(map(stage.driver.peer.edl.membership.reachable, ("INAIL", "CoC")))
+            await stage.ask(PullDeliveries("anna", "nothing"))
+            assert all(map(stage.driver.peer.edl.reachability.reachable, ("INAIL", "CoC")))
             stage.hang_up(new)
-            await stage.until(lambda: not stage.driver.peer.edl.membership.reachable("CoC"))
+            await stage.until(lambda: not stage.driver.peer.edl.reachability.reachable("CoC"))
 
     run(story())
 
 
-def test_the_start_says_hello_and_silence_is_noticed(tmp_path: Path) -> None:
+def test_start_sends_hello_and_detects_peers_that_do_not_answer(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             await stage.until(lambda: len(stage.sent) >= 2)
             greeted = {each.to for each in stage.sent if isinstance(each.envelope.body, Hello)}
             assert greeted == {"INAIL", "CoC"}
-            await stage.until(lambda: not stage.driver.peer.edl.membership.reachable("CoC"))
+            await stage.until(lambda: not stage.driver.peer.edl.reachability.reachable("CoC"))
 
     run(story())
 
 
-def test_the_peer_wakes_up_by_itself(tmp_path: Path) -> None:
-    """A link without an answer is tried again after its pause, though nothing comes in."""
+def test_driver_runs_a_turn_at_the_wake_up_time(tmp_path: Path) -> None:
+    """A request without an answer is retried after a pause, although there is no input."""
 
     async def story() -> None:
         async with staged(tmp_path) as stage:
@@ -397,25 +375,25 @@ def test_the_peer_wakes_up_by_itself(tmp_path: Path) -> None:
     run(story())
 
 
-def test_who_waits_for_deliveries_is_woken_by_one(tmp_path: Path) -> None:
+def test_delivery_wakes_the_waiter_of_its_subscription(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             await stage.ask(SUBSCRIBE)
-            with stage.driver.deliveries_of("S1") as news:
-                waiting = asyncio.create_task(news.wait(PATIENCE_S))
+            with stage.driver.waiters.of("S1") as waiter:
+                waiting = asyncio.create_task(waiter.wait(PATIENCE_S))
                 await stage.ask(change("e1"))
                 assert await waiting
-                assert not await news.wait(0.0)
-            with stage.driver.deliveries_of("S1") as news:
-                waiting = asyncio.create_task(news.wait(PATIENCE_S))
+                assert not await waiter.wait(0.0)
+            with stage.driver.waiters.of("S1") as waiter:
+                waiting = asyncio.create_task(waiter.wait(PATIENCE_S))
                 await asyncio.sleep(0)
-                stage.driver.wake_waiters()
+                stage.driver.waiters.wake_all()
                 assert await waiting
 
     run(story())
 
 
-def test_an_unexpected_error_ends_the_turn_but_not_the_peer(
+def test_unexpected_error_fails_the_turn_but_not_the_peer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -429,7 +407,7 @@ def test_an_unexpected_error_ends_the_turn_but_not_the_peer(
     assert any(record.exc_info for record in caplog.records)
 
 
-def test_the_stop_answers_what_waits(tmp_path: Path) -> None:
+def test_stop_answers_all_waiting_inputs(tmp_path: Path) -> None:
     async def story() -> None:
         async with staged(tmp_path) as stage:
             answers = [stage.driver.submit(change(f"e{number}")) for number in range(300)]
@@ -440,43 +418,13 @@ def test_the_stop_answers_what_waits(tmp_path: Path) -> None:
     run(story())
 
 
-def test_the_clock_never_goes_backwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([100.0, 90.0, 110.0])
-    monkeypatch.setattr("qns.runtime.driver.time", lambda: next(times))
-    stage = Stage(tmp_path)
-    first, second, third = (stage.driver.now() for _ in range(3))
-    assert first == 100.0
-    assert 100.0 <= second < 110.0
-    assert third == 110.0
-
-
-def test_a_pause_while_the_clocks_are_read_does_not_put_it_ahead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two peers of one machine agree, however busy that is: a history is gathered by time."""
-    at, pauses = [1_000.0], iter([0.5, 0.5])
-
-    def read() -> float:
-        at[0] += next(pauses, 0.0)  # somebody else has the processor, after either of the two
-        return at[0]
-
-    monkeypatch.setattr("qns.runtime.driver.time", read)
-    monkeypatch.setattr("qns.runtime.driver.monotonic", read)
-    driver = Stage(tmp_path).driver
-    for _ in range(5):
-        driver.now()
-        at[0] += 0.1
-        assert driver.now() <= at[0]
-    assert driver.now() == at[0]
-
-
-def test_while_the_disk_is_full_readers_go_on_and_the_store_is_opened_less_and_less(
+def test_full_disk_rejects_publications_without_a_commit_and_serves_readers(
     tmp_path: Path,
 ) -> None:
     async def play() -> None:
         stage = Stage(tmp_path)
         driver = stage.driver
-        driver.pause_s = 0.2
+        driver.backoff = Backoff(0.2, 30.0)
         await driver.start()
         for nth in range(3):
             assert stage.store is not None
@@ -489,7 +437,7 @@ def test_while_the_disk_is_full_readers_go_on_and_the_store_is_opened_less_and_l
             assert all(isinstance(each, StoreFull) for each in refused)
             assert isinstance(await driver.submit(ListSubscriptions("ann")), Subscriptions)
             assert stage.opened == opened
-            while driver._full_until > monotonic():
+            while driver._full_disk._until > monotonic():
                 await asyncio.sleep(0.01)
         assert isinstance(await driver.submit(change("e9")), Published)
         assert stage.opened == 4

@@ -1,69 +1,19 @@
-"""HTTP/1.1 on a connection: what is heard, in which order it is answered, when it ends."""
+"""The HTTP/1.1 server: order of responses on one connection."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
-from qns.runtime import http
-from qns.runtime.http import Handle, HttpServer, Respond
+from qns.runtime.http import Respond
 from qns.runtime.http_messages import Request, Response
-from tests.runtime.test_driver import run
-from tests.runtime.test_server import Address, answer_to, headers_of, one_answer
-
-MOST = 1_000
-HEAD = b"POST /peer HTTP/1.1\r\nHost: x\r\n"
+from tests.runtime.driver_stage import run
+from tests.runtime.http_server import echo, post, serving, serving_with
+from tests.runtime.test_server import one_answer
 
 
-async def echo(request: Request) -> Response:
-    words = f"{request.method} {request.path}?{request.query} {request.body!r} {request.flaw}"
-    return Response(200, words.encode())
-
-
-@asynccontextmanager
-async def serving(
-    handle: Callable[[Request], Awaitable[Response]] = echo, **settings: Any
-) -> AsyncIterator[tuple[HttpServer, Address]]:
-    """In tasks, as what takes long is."""
-
-    def in_task(request: Request, respond: Respond) -> asyncio.Task[None]:
-        async def answered() -> None:
-            respond(await handle(request))
-
-        return asyncio.get_running_loop().create_task(answered())
-
-    async with serving_with(in_task, **settings) as served:
-        yield served
-
-
-@asynccontextmanager
-async def serving_with(
-    handle: Handle, **settings: Any
-) -> AsyncIterator[tuple[HttpServer, Address]]:
-    sock = socket.create_server(("127.0.0.1", 0))
-    sock.setblocking(False)
-    address: Address = sock.getsockname()
-    bounds = {"most_connections": 10, "body_within_s": 5.0} | settings
-    server = HttpServer(handle, lambda _: MOST, **bounds)
-    await server.start(sock)
-    try:
-        yield server, address
-    finally:
-        await server.stop(1.0)
-
-
-def post(body: bytes, *headers: bytes) -> bytes:
-    lines = b"".join(each + b"\r\n" for each in headers)
-    return HEAD + lines + b"Content-Length: %d\r\n\r\n" % len(body) + body
-
-
-def test_requests_that_come_together_are_answered_in_their_order() -> None:
+def test_pipelined_requests_are_answered_in_order() -> None:
     async def slower_first(request: Request) -> Response:
         await asyncio.sleep(0.02 / (1 + len(request.body)))
         return await echo(request)
@@ -79,14 +29,18 @@ def test_requests_that_come_together_are_answered_in_their_order() -> None:
     run(story())
 
 
-def test_thousands_that_come_together_and_are_answered_at_once() -> None:
+def test_thousands_of_pipelined_requests_are_answered_in_order() -> None:
     def at_once(request: Request, respond: Respond) -> None:
         respond(Response(200, request.path.encode()))
 
     async def story() -> None:
         async with serving_with(at_once) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % nth for nth in range(5_000)))
+            writer.write(
+                b"".join(
+                    b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % nth for nth in range(5_000)
+                )
+            )
             for nth in range(5_000):
                 assert (await one_answer(reader)).endswith(b"\r\n\r\n/%d" % nth)
             writer.close()
@@ -94,8 +48,8 @@ def test_thousands_that_come_together_and_are_answered_at_once() -> None:
     run(story())
 
 
-def test_others_get_a_turn_while_thousands_are_answered_at_once() -> None:
-    answered, turns = [0], []
+def test_server_yields_to_the_event_loop_between_pipelined_requests() -> None:
+    answered, progress = [0], []
 
     def at_once(_: Request, respond: Respond) -> None:
         answered[0] += 1
@@ -104,11 +58,11 @@ def test_others_get_a_turn_while_thousands_are_answered_at_once() -> None:
     async def story() -> None:
         async with serving_with(at_once) as (_, address):
             reader, writer = await asyncio.open_connection(*address, limit=2**22)
-            writer.write(b"GET / HTTP/1.1\r\n\r\n" * 5_000)
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5_000)
             while answered[0] < 5_000:
-                turns.append(answered[0])
+                progress.append(answered[0])
                 await asyncio.sleep(0)
-            assert max(later - now for now, later in pairwise([*turns, 5_000])) < 100
+            assert max(later - now for now, later in pairwise([*progress, 5_000])) < 100
             for _ in range(5_000):
                 await one_answer(reader)
             writer.close()
@@ -116,8 +70,8 @@ def test_others_get_a_turn_while_thousands_are_answered_at_once() -> None:
     run(story())
 
 
-def test_a_second_answer_to_a_request_is_nobodys() -> None:
-    """Neither the next request's on this connection, nor its task's end."""
+def test_second_response_to_a_request_is_ignored() -> None:
+    """It neither answers the next request of the connection nor ends that request's task."""
     kept: list[Respond] = []
 
     def twice(request: Request, respond: Respond) -> None:
@@ -136,7 +90,7 @@ def test_a_second_answer_to_a_request_is_nobodys() -> None:
         async with serving_with(twice) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
             for path in (b"/1", b"/2", b"/3"):
-                writer.write(b"GET " + path + b" HTTP/1.1\r\n\r\n")
+                writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
             for words in (b"one", b"two", b"three"):
                 assert (await one_answer(reader)).endswith(b"\r\n\r\n" + words)
             writer.close()
@@ -144,7 +98,7 @@ def test_a_second_answer_to_a_request_is_nobodys() -> None:
     run(story())
 
 
-def test_an_invitation_to_go_on_does_not_overtake_an_answer() -> None:
+def test_100_continue_does_not_overtake_a_response() -> None:
     def later(request: Request, respond: Respond) -> None:
         asyncio.get_running_loop().call_later(0.02, respond, Response(200, request.body))
 
@@ -161,7 +115,7 @@ def test_an_invitation_to_go_on_does_not_overtake_an_answer() -> None:
     run(story())
 
 
-def test_a_last_answer_to_who_read_slowly_ends_the_connection_once() -> None:
+def test_connection_to_a_slow_reader_closes_once_after_the_last_response() -> None:
     def some(request: Request, respond: Respond) -> None:
         respond(Response(200, b"x" * 3_000_000 if request.path == "/big" else b"y"))
 
@@ -170,8 +124,8 @@ def test_a_last_answer_to_who_read_slowly_ends_the_connection_once() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, what: wrong.append(what))
         async with serving_with(some) as (server, address):
             reader, writer = await asyncio.open_connection(*address)
-            last = b"GET /small HTTP/1.1\r\nConnection: close\r\n\r\n"
-            writer.write(b"GET /big HTTP/1.1\r\n\r\n" * 3 + last)
+            last = b"GET /small HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            writer.write(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3 + last)
             await asyncio.sleep(0.05)
             got = await reader.read()
             assert got.endswith(b"y")
@@ -183,8 +137,8 @@ def test_a_last_answer_to_who_read_slowly_ends_the_connection_once() -> None:
     run(story())
 
 
-def test_what_is_answered_now_and_what_later_keep_their_order() -> None:
-    """A callback brings the answer of every third one, sometime."""
+def test_immediate_and_delayed_responses_keep_their_order() -> None:
+    """Every third request is answered later, by a callback."""
 
     def mixed(request: Request, respond: Respond) -> None:
         response = Response(200, request.path.encode())
@@ -196,7 +150,9 @@ def test_what_is_answered_now_and_what_later_keep_their_order() -> None:
     async def story() -> None:
         async with serving_with(mixed) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % nth for nth in range(60)))
+            writer.write(
+                b"".join(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % nth for nth in range(60))
+            )
             for nth in range(60):
                 assert (await one_answer(reader)).endswith(b"\r\n\r\n/%d" % nth)
             writer.close()
@@ -204,7 +160,7 @@ def test_what_is_answered_now_and_what_later_keep_their_order() -> None:
     run(story())
 
 
-def test_an_answer_for_who_has_hung_up_goes_nowhere() -> None:
+def test_response_after_the_client_has_disconnected_is_dropped() -> None:
     late: list[Respond] = []
 
     async def story() -> None:
@@ -228,7 +184,7 @@ def test_an_answer_for_who_has_hung_up_goes_nowhere() -> None:
     run(story())
 
 
-def test_a_handler_that_fails_is_a_failure_of_its_request_alone() -> None:
+def test_failing_handler_affects_only_its_own_request() -> None:
     def failing(request: Request, respond: Respond) -> None:
         if request.path == "/bad":
             raise RuntimeError("a mistake")
@@ -237,7 +193,8 @@ def test_a_handler_that_fails_is_a_failure_of_its_request_alone() -> None:
     async def story() -> None:
         async with serving_with(failing) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"GET /bad HTTP/1.1\r\n\r\nGET /good HTTP/1.1\r\n\r\n")
+            for path in (b"/bad", b"/good"):
+                writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert (await one_answer(reader)).startswith(b"HTTP/1.1 500")
             assert (await one_answer(reader)).endswith(b"well")
             writer.close()
@@ -245,7 +202,7 @@ def test_a_handler_that_fails_is_a_failure_of_its_request_alone() -> None:
     run(story())
 
 
-def test_a_body_that_is_announced_is_asked_for() -> None:
+def test_server_sends_100_continue_if_the_client_expects_it() -> None:
     async def story() -> None:
         async with serving() as (_, address):
             reader, writer = await asyncio.open_connection(*address)
@@ -259,8 +216,8 @@ def test_a_body_that_is_announced_is_asked_for() -> None:
     run(story())
 
 
-def test_an_offer_to_speak_another_protocol_is_passed_over() -> None:
-    """Java's client makes it with its first request, and takes no answer for a no."""
+def test_offer_to_upgrade_the_protocol_is_ignored() -> None:
+    """Java's client makes such an offer in its first request and continues with HTTP/1.1."""
     offer = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAAAA")
 
     async def story() -> None:
@@ -269,178 +226,6 @@ def test_an_offer_to_speak_another_protocol_is_passed_over() -> None:
             writer.write(post(b"abc", *offer) + post(b"def"))
             assert b"b'abc'" in await one_answer(reader)
             assert b"b'def'" in await one_answer(reader)
-            writer.close()
-
-    run(story())
-
-
-@pytest.mark.parametrize(
-    ("head", "connection"),
-    [
-        (b"GET / HTTP/1.1\r\n\r\n", None),
-        (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", b"close"),
-        (b"GET / HTTP/1.0\r\n\r\n", None),
-        (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"keep-alive"),
-    ],
-)
-def test_the_connection_goes_on_as_the_client_wants(head: bytes, connection: bytes | None) -> None:
-    async def story() -> None:
-        async with serving() as (_, address):
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(head)
-            assert headers_of(await one_answer(reader)).get(b"connection") == connection
-            if connection == b"close" or b"1.0\r\n\r\n" in head:
-                assert await reader.read() == b""
-            else:
-                writer.write(head)
-                assert (await one_answer(reader)).startswith(head[6:14])
-            writer.close()
-
-    run(story())
-
-
-def test_of_a_body_that_is_too_long_only_a_little_is_looked_at() -> None:
-    async def story() -> None:
-        async with serving() as (_, address):
-            answer = await answer_to(address, post(b"x" * 10 * MOST))
-            assert headers_of(answer)[b"connection"] == b"close"
-            assert len(answer) > MOST
-
-    run(story())
-
-
-@pytest.mark.parametrize(
-    "head",
-    [b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\n\r\n", HEAD + b"X: " + b"a" * 40_000, HEAD * 1_000],
-)
-def test_a_head_that_is_too_long_is_refused(head: bytes) -> None:
-    async def story() -> None:
-        async with serving() as (_, address):
-            assert (await answer_to(address, head)).startswith(b"HTTP/1.1 4")
-
-    run(story())
-
-
-def test_a_body_that_breaks_off_or_is_slow_is_told_to_who_answers() -> None:
-    async def story() -> None:
-        async with serving(body_within_s=0.02) as (_, address):
-            chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"
-            assert b"did not arrive whole" in await answer_to(address, chunked)
-            assert b"took too long" in await answer_to(address, post(b"abc")[:-1])
-
-    run(story())
-
-
-def test_a_url_may_be_whole_or_escaped() -> None:
-    async def story() -> None:
-        async with serving() as (_, address):
-            for url in (b"/a?b=c", b"http://x:1/a?b=c", b"/%61?b=c"):
-                answer = await answer_to(address, b"GET " + url + b" HTTP/1.1\r\nHost: x\r\n\r\n")
-                assert b"GET /a?b=c" in answer
-
-    run(story())
-
-
-def test_who_does_not_read_its_answers_is_not_served_on() -> None:
-    served = 0
-
-    async def much(_: Request) -> Response:
-        nonlocal served
-        served += 1
-        return Response(200, bytes(1_000_000))
-
-    async def story() -> None:
-        async with serving(much) as (_, address):
-            line = socket.create_connection(address)
-            line.setblocking(False)
-            await asyncio.get_running_loop().sock_sendall(line, post(b"") * 200)
-            await asyncio.sleep(0.2)
-            assert 0 < served < 100
-            line.close()
-
-    run(story())
-
-
-def test_who_never_reads_its_answer_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "KEPT_S", 0.05)
-
-    async def much(_: Request) -> Response:
-        return Response(200, bytes(30_000_000))
-
-    async def story() -> None:
-        async with serving(much) as (server, address):
-            line = socket.create_connection(address)
-            line.sendall(post(b""))
-            while not server.connections:
-                await asyncio.sleep(0.001)
-            while server.connections:
-                await asyncio.sleep(0.001)
-            line.close()
-
-    run(story())
-
-
-def test_a_stop_ends_idle_connections_and_answers_what_is_under_way() -> None:
-    async def story() -> None:
-        go_on = asyncio.Event()
-
-        async def slow(request: Request) -> Response:
-            await go_on.wait()
-            return await echo(request)
-
-        async with serving(slow) as (server, address):
-            idle, other = await asyncio.open_connection(*address)
-            busy, writer = await asyncio.open_connection(*address)
-            writer.write(post(b"abc"))
-            while not server.connections or not any(each._task for each in server.connections):
-                await asyncio.sleep(0.001)
-            stopping = asyncio.create_task(server.stop(5.0))
-            assert await idle.read() == b""
-            go_on.set()
-            answer = await one_answer(busy)
-            assert b"b'abc'" in answer
-            assert headers_of(answer)[b"connection"] == b"close"
-            await stopping
-            other.close()
-            writer.close()
-
-    run(story())
-
-
-def test_a_stop_does_not_wait_for_ever() -> None:
-    async def never(_: Request) -> Response:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def story() -> None:
-        async with serving(never) as (server, address):
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(post(b"abc"))
-            await asyncio.sleep(0.02)
-            await server.stop(0.02)
-            assert await reader.read() == b""
-            writer.close()
-
-    run(story())
-
-
-def test_an_idle_connection_is_ended_and_one_that_waits_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http, "KEPT_S", 0.05)
-
-    async def slow(request: Request) -> Response:
-        await asyncio.sleep(0.3)
-        return await echo(request)
-
-    async def story() -> None:
-        async with serving(slow) as (_, address):
-            idle, other = await asyncio.open_connection(*address)
-            busy, writer = await asyncio.open_connection(*address)
-            writer.write(post(b"abc"))
-            assert await idle.read() == b""
-            assert b"b'abc'" in await one_answer(busy)
-            other.close()
             writer.close()
 
     run(story())

@@ -1,4 +1,4 @@
-"""The rehearsal does what a peer does, on every schema that comes along."""
+"""The rehearsal works with every federation that is shipped."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from qns.soap.endpoint import Endpoint
 
 
 @pytest.mark.parametrize("name", FEDERATIONS)
-def test_everything_is_done_once(name: str) -> None:
+def test_rehearsal_makes_one_delivery(name: str) -> None:
     federation = FEDERATIONS[name]
     assert rehearse(federation, Endpoint(federation.schema)) == 1

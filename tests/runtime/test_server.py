@@ -1,4 +1,4 @@
-"""The HTTP server inside the process of the test: its bounds and our own faults."""
+"""The server of a peer in the process of the test: bounds, failures and headers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,16 @@ from typing import Any
 import pytest
 
 from qns.d2q.shipped import AGENCIES
-from qns.iil.requests import ListSubscriptions, Request, Subscribe
+from qns.iil.requests import ListSubscriptions, PullDeliveries, Request, Subscribe
+from qns.peer.backoff import Backoff
 from qns.runtime.health import Health
 from qns.runtime.metrics import Metrics
 from qns.runtime.server import Server
 from qns.runtime.traffic import Traffic
 from qns.soap.endpoint import Call, Endpoint, HttpReply
 from qns.soap.local_client import write_local
-from tests.runtime.peers import post
-from tests.runtime.test_driver import Stage, run, staged
+from tests.runtime.driver_stage import Stage, run, staged
+from tests.runtime.peers import change, post
 
 Address = tuple[str, int]
 
@@ -35,11 +37,12 @@ async def serving(
     async with staged(folder) as stage:
         traffic = Traffic()
         metrics = Metrics(traffic)
-        metrics.show(stage.driver)
+        health = Health(stage.driver, folder / "inps.db", 0.0)
+        metrics.show(stage.driver, health)
         server = Server(
             stage.driver,
             lambda: endpoint or Endpoint(AGENCIES),
-            Health(stage.driver, folder / "inps.db", 0.0),
+            health,
             metrics,
             traffic,
             **settings,
@@ -53,7 +56,7 @@ async def serving(
 
 
 async def answer_to(address: Address, sent: bytes) -> bytes:
-    """All that comes back until the server closes, or the first answer."""
+    """Sends bytes on a new connection and returns the first response."""
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(sent)
@@ -80,17 +83,60 @@ def request_bytes(request: Request) -> bytes:
 LIST = request_bytes(ListSubscriptions("anna"))
 
 
-def test_a_body_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
+BODIES = {
+    "late": (LIST[:-50], 408, b"took too long"),
+    "malformed": (
+        LIST.partition(b"Content-Length")[0] + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        400,
+        b"malformed",
+    ),
+    "too large": (
+        LIST.partition(b"Content-Length")[0] + b"Content-Length: 100000000\r\n\r\n",
+        413,
+        b"more than 1,048,576 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_body_that_cannot_be_used_gives_a_fault_that_does_not_suggest_a_retry(
+    tmp_path: Path, name: str
+) -> None:
+    sent, status, words = BODIES[name]
+
     async def story() -> None:
         async with serving(tmp_path, body_within_s=0.05) as (_, address):
-            answer = await answer_to(address, LIST[:-50])
-            assert answer.startswith(b"HTTP/1.1 408")
-            assert b"Fault>" in answer
+            answer = await answer_to(address, sent)
+            assert answer.startswith(b"HTTP/1.1 %d " % status)
+            assert b"InvalidFault" in answer
+            assert words in answer
+            assert b"later" not in answer
 
     run(story())
 
 
-def test_slow_clients_delay_nobody(tmp_path: Path) -> None:
+def test_peer_accepts_the_host_of_its_endpoint_and_of_its_address(tmp_path: Path) -> None:
+    """After a move, the endpoint in the document has another host than the socket."""
+
+    async def story() -> None:
+        async with serving(tmp_path) as (stage, address):
+            health = b"GET /health HTTP/1.1\r\nHost: %b\r\n\r\n"
+            moved = [b"peer.inps.example:8701", b"[::1]"]
+            for host, endpoint in zip(moved, ("peer.inps.example", "[::1]:9"), strict=True):
+                refused = await answer_to(address, health % host)
+                assert refused.startswith(b"HTTP/1.1 421")
+                peer = stage.driver.peer
+                own = replace(peer.federation["INPS"], endpoint=f"http://{endpoint}/")
+                organisations = {**peer.federation.organisations, "INPS": own}
+                peer.federation = replace(peer.federation, organisations=organisations)
+                for name in (host, b"127.0.0.1", b"localhost:1"):
+                    answer = await answer_to(address, health % name)
+                    assert answer.startswith(b"HTTP/1.1 200")
+
+    run(story())
+
+
+def test_slow_clients_do_not_delay_others(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path, body_within_s=60.0) as (_, address):
             slow = [await asyncio.open_connection(*address) for _ in range(50)]
@@ -106,26 +152,12 @@ def test_slow_clients_delay_nobody(tmp_path: Path) -> None:
     run(story())
 
 
-def test_connections_beyond_the_bound_are_told_so(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with serving(tmp_path, most_connections=2) as (_, address):
-            kept = [await asyncio.open_connection(*address) for _ in range(2)]
-            for reader, writer in kept:
-                writer.write(LIST)
-                assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-            assert (await answer_to(address, LIST)).startswith(b"HTTP/1.1 503")
-            for _, writer in kept:
-                writer.close()
-
-    run(story())
-
-
 class _Broken(Endpoint):
     def reply(self, call: Call, output: object) -> HttpReply:
         raise ZeroDivisionError("a secret of ours")
 
 
-def test_a_fault_of_ours_tells_nothing_and_is_logged(
+def test_unexpected_exception_is_logged_and_not_shown_to_the_caller(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -142,13 +174,13 @@ def test_a_fault_of_ours_tells_nothing_and_is_logged(
     assert failed.exc_info[0] is ZeroDivisionError
 
 
-def test_a_store_that_fails_is_told_to_the_caller_and_to_whoever_watches(tmp_path: Path) -> None:
-    get = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+def test_failing_store_is_reported_to_the_caller_and_in_the_health(tmp_path: Path) -> None:
+    get = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
     async def story() -> None:
         async with serving(tmp_path) as (stage, address):
             stage.refusals = 1_000_000
-            stage.driver.pause_s = 0.01
+            stage.driver.backoff = Backoff(0.01, 30.0)
             assert stage.store is not None
             stage.store.fail_next_commit()
             subscribe = request_bytes(Subscribe("anna", "Enterprise", id="S1"))
@@ -170,7 +202,7 @@ def test_a_store_that_fails_is_told_to_the_caller_and_to_whoever_watches(tmp_pat
     run(story())
 
 
-def test_an_answer_says_whether_the_connection_goes_on(tmp_path: Path) -> None:
+def test_response_announces_whether_the_connection_closes(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path) as (_, address):
             kept = await answer_to(address, LIST)
@@ -185,11 +217,11 @@ def test_an_answer_says_whether_the_connection_goes_on(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_body_is_the_same_request_in_one_piece_or_in_many(tmp_path: Path) -> None:
+def test_request_may_arrive_in_one_piece_or_in_many(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
-            writer.write(LIST + LIST)  # the second waits for its turn
+            writer.write(LIST + LIST)  # the second waits for the first
             answers = [await one_answer(reader) for _ in range(2)]
             for piece in (LIST[:40], LIST[40:-50], LIST[-50:]):
                 writer.write(piece)
@@ -202,7 +234,7 @@ def test_a_body_is_the_same_request_in_one_piece_or_in_many(tmp_path: Path) -> N
     run(story())
 
 
-def test_who_hangs_up_before_the_answer_hurts_nobody(
+def test_client_that_disconnects_before_the_answer_causes_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
@@ -223,15 +255,15 @@ def with_header(request: bytes, line: bytes) -> bytes:
 
 def headers_of(answer: bytes) -> dict[bytes, bytes]:
     lines = answer.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
-    told = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
-    return {name: value for name, value in told.items() if name != b"date"}
+    found = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
+    return {name: value for name, value in found.items() if name != b"date"}
 
 
 def date_of(answer: bytes) -> str:
     return answer.partition(b"Date: ")[2].partition(b"\r\n")[0].decode()
 
 
-def test_a_mistake_in_a_turn_is_told_once_in_the_log_and_to_everybody(
+def test_exception_in_a_turn_is_logged_once_and_fails_every_request_of_the_turn(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def mistaken(*_: object) -> None:
@@ -250,3 +282,18 @@ def test_a_mistake_in_a_turn_is_told_once_in_the_log_and_to_everybody(
     run(story())
     traces = [record for record in caplog.records if record.exc_info]
     assert 1 <= len(traces) < 20  # one for each turn
+
+
+def test_pull_beyond_the_limit_of_waiting_pulls_waits_for_a_moment(tmp_path: Path) -> None:
+    """An answer at once would make the reader ask again in a loop."""
+
+    async def story() -> None:
+        async with serving(tmp_path, most_pulls=0, crowded_wait_s=60.0) as (stage, address):
+            await stage.ask(Subscribe("anna", "Enterprise/Holder", id="s1"))
+            body, action = write_local(PullDeliveries("anna", "s1"), wait_s=60.0)
+            pull = asyncio.create_task(answer_to(address, post("/local", body, action)))
+            await stage.until(lambda: len(stage.driver.waiters) == 1)
+            await stage.ask(change("e1"))
+            assert b"<event>e1</event>" in await pull
+
+    run(story())

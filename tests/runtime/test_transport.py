@@ -1,4 +1,4 @@
-"""The way to other peers: every kind of silence is no answer, and nobody is followed elsewhere."""
+"""The transport: unusable answers count as none, redirects are not followed, only loopback."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from contextlib import asynccontextmanager
 import pytest
 
 from qns.d2q.shipped import AGENCIES
-from qns.edl.layer import Send
 from qns.edl.messages import Done, Envelope, Gossip
-from qns.inputs import Received
+from qns.edl.requests import Send
+from qns.peer.inputs import Received
+from qns.runtime.causes import BROKEN_OFF, REFUSED, TIMEOUT
 from qns.runtime.traffic import Kind, Traffic
 from qns.runtime.transport import Transport
 from qns.soap.endpoint import Endpoint
 from qns.soap.hardening import PEER
 from qns.soap.shapes import Port
+from tests.runtime.driver_stage import run
 from tests.runtime.peers import free_ports
-from tests.runtime.test_driver import run
 
 SEND = Send("CoC", 1, Envelope("INPS", 1, (), Gossip()))
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -26,7 +27,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def other(talk: Talk) -> AsyncIterator[str]:
-    """Whoever is at the other end; its endpoint."""
+    """Runs a server that answers with `talk`; yields its endpoint."""
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
@@ -46,17 +47,17 @@ def http(body: bytes, status: str = "200 OK", more: str = "") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode() + body
 
 
-async def exchange(
+async def send(
     endpoint: str, traffic: Traffic | None = None, answer_within_s: float = 30.0
-) -> Envelope | None:
+) -> Envelope | str:
     transport = Transport(lambda _: endpoint, traffic or Traffic(), answer_within_s=answer_within_s)
     try:
-        return await transport.exchange(SEND)
+        return await transport.send(SEND)
     finally:
         await transport.close()
 
 
-def test_calls_share_a_connection_and_are_answered() -> None:
+def test_calls_to_a_peer_share_a_connection() -> None:
     connections: list[object] = []
     endpoint_of_coc = Endpoint(AGENCIES)
 
@@ -75,7 +76,7 @@ def test_calls_share_a_connection_and_are_answered() -> None:
         traffic = Traffic()
         async with other(talk) as endpoint:
             transport = Transport(lambda _: endpoint, traffic)
-            answers = [await transport.exchange(SEND) for _ in range(2)]
+            answers = [await transport.send(SEND) for _ in range(2)]
             await transport.close()
         assert answers == [Envelope("CoC", 1, (), Done())] * 2
         assert len(connections) == 1
@@ -95,9 +96,9 @@ def test_calls_share_a_connection_and_are_answered() -> None:
         (http(b"x" * (PEER.bytes + 1)), "unanswered"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", "unanswered"),
     ],
-    ids=["no SOAP", "elsewhere", "cut head", "hung up", "no HTTP", "too long", "cut body"],
+    ids=["no SOAP", "redirect", "cut head", "closed", "no HTTP", "too long", "cut body"],
 )
-def test_what_is_no_answer_counts_as_none(answer: bytes, outcome: str) -> None:
+def test_transport_returns_the_reason_for_an_unusable_answer(answer: bytes, outcome: str) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request_of(reader)
         writer.write(answer)
@@ -106,13 +107,13 @@ def test_what_is_no_answer_counts_as_none(answer: bytes, outcome: str) -> None:
     async def story() -> None:
         traffic = Traffic()
         async with other(talk) as endpoint:
-            assert await exchange(endpoint, traffic) is None
+            assert isinstance(await send(endpoint, traffic), str)
         assert [kind.outcome for kind in traffic.messages] == [outcome]
 
     run(story())
 
 
-def test_nobody_is_waited_for_for_ever_and_the_dead_delay_nobody() -> None:
+def test_silent_peer_times_out_and_does_not_delay_other_calls() -> None:
     over = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -122,13 +123,13 @@ def test_nobody_is_waited_for_for_ever_and_the_dead_delay_nobody() -> None:
     async def story() -> None:
         async with other(silent) as endpoint:
             traffic = Traffic()
-            assert await exchange(endpoint, traffic, answer_within_s=0.05) is None
+            assert await send(endpoint, traffic, answer_within_s=0.05) == TIMEOUT
             assert [kind.outcome for kind in traffic.messages] == ["timeout"]
-            dead = asyncio.create_task(exchange(endpoint))
-            assert await exchange(f"http://127.0.0.1:{free_ports(1)[0]}/") is None
+            dead = asyncio.create_task(send(endpoint))
+            assert await send(f"http://127.0.0.1:{free_ports(1)[0]}/") == REFUSED
             assert not dead.done()
             over.set()
-            assert await dead is None
+            assert await dead == BROKEN_OFF
 
     run(story())
 
@@ -136,12 +137,12 @@ def test_nobody_is_waited_for_for_ever_and_the_dead_delay_nobody() -> None:
 @pytest.mark.parametrize(
     "endpoint", ["", "http://192.0.2.1:8701/", "https://127.0.0.1:8701/", "http://example.org/"]
 )
-def test_who_is_not_on_loopback_is_not_called(
+def test_peer_calls_only_http_endpoints_on_loopback(
     endpoint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
         traffic = Traffic()
-        assert await exchange(endpoint, traffic) is None
+        assert isinstance(await send(endpoint, traffic), str)
         assert not traffic.messages
 
     run(story())

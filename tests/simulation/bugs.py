@@ -1,45 +1,67 @@
-"""Bugs, each switched on by replacing one function of the production code.
-
-The simulator must catch every one of them: a test of the tests.
-"""
+"""Bugs that replace functions of the production code, to test that the simulator catches each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from qns.cbr.covering import CoveringOrder, Delta
+from qns.cbr.covering import CoveringOrder
+from qns.cbr.delta import Delta
 from qns.cbr.subscription import Subscription
+from qns.d2q.schema import Schema
 from qns.edl.custody import Custody
-from qns.edl.inbound import InboundStream, Place
+from qns.edl.external_merge_table import ExternalMergeTable
+from qns.edl.forwarder import Forwarder
+from qns.edl.inbound_stream import InboundStream, Place
 from qns.edl.link import Parcel
+from qns.edl.merge_subscriptions_table import ViewState
 from qns.edl.merger import Merger
-from qns.gateway import Gateway
-from qns.iil.subscriptions import LocalSubscription
-from qns.inputs import Effects, Input
-from qns.peer import Peer
-from qns.turn import Turn
+from qns.edl.outbound_stream import OutboundStream
+from qns.edl.producer import Producer
+from qns.edl.routes import Routes
+from qns.edl.uncompared_views import UncomparedViews
+from qns.iil.deliveries_dropped import Dropped
+from qns.iil.dropped_numbers import DroppedNumbers
+from qns.iil.layer import InternalInterfaceLayer
+from qns.iil.local_dispatcher import LocalDispatcher
+from qns.iil.local_subscription_table import LocalSubscription
+from qns.peer import gateway as gateways
+from qns.peer.event_log import LoggedEvent
+from qns.peer.gateway import Begun, Gateway
+from qns.peer.inputs import Input
+from qns.peer.layers import ViewProgress
+from qns.peer.lineage import MarkChange
+from qns.peer.peer import Peer
+from qns.peer.ports import Mark
+from qns.peer.publications import Publications
+from qns.peer.turn import Transaction, Turn
+from qns.store.lineage import MemoryLineage
+
+Replacements = dict[tuple[Any, str], Any]
+"""(class or module, name of a function in it) -> what replaces it."""
 
 
-def acknowledge_before_commit() -> dict[tuple[type, str], Any]:
-    """What a turn says leaves at once; its transaction is committed with the next turn."""
-    open_transactions: dict[Gateway, Turn] = {}
+def acknowledge_before_commit() -> Replacements:
+    """The effects of a turn leave at once; its transaction is committed with the next turn."""
+    open_transactions: dict[Gateway, Transaction] = {}
+    original = Gateway.begin
 
-    def run(gateway: Gateway, inputs: Sequence[Input], now: float) -> Effects:
-        before = open_transactions.pop(gateway, None)
-        if before is not None:
-            gateway.store.commit(before.transaction)
-        turn, effects = gateway.peer.turn(inputs, now)
-        open_transactions[gateway] = turn
-        return effects
+    def begin(
+        gateway: Gateway, inputs: Sequence[Input], now: float, *, ahead: bool = False
+    ) -> Begun:
+        begun = original(gateway, inputs, now, ahead=ahead)
+        before = open_transactions.get(gateway, Transaction())
+        open_transactions[gateway] = begun.transaction
+        return Begun(before, begun.effects)
 
-    return {(Gateway, "run"): run}
+    return {(Gateway, "begin"): begin}
 
 
-def forward_from_memory() -> dict[tuple[type, str], Any]:
-    """A forwarder keeps its promises in memory only."""
+def forward_from_memory() -> Replacements:
+    """A forwarder keeps its custody only in memory."""
 
     def promise(custody: Custody, turn: Turn, parcel: Parcel) -> None:
         custody._keep(parcel, custody._number + 1)
@@ -47,10 +69,10 @@ def forward_from_memory() -> dict[tuple[type, str], Any]:
     return {(Custody, "promise"): promise}
 
 
-def no_epochs() -> dict[tuple[type, str], Any]:
-    """A consumer does not mind which life of the producer a number comes from."""
+def no_epochs() -> Replacements:
+    """A consumer ignores the epoch of a number and the producer's fences."""
 
-    def learn(stream: InboundStream, turn: Turn, epoch: int, fences: Any) -> None:
+    def learn(stream: InboundStream, turn: Turn, epoch: int, fences: Any, _: int = 0) -> None:
         stream.epoch = max(stream.epoch, epoch)
 
     def place(stream: InboundStream, epoch: int, number: int) -> Place:
@@ -61,23 +83,24 @@ def no_epochs() -> dict[tuple[type, str], Any]:
     return {(InboundStream, "learn"): learn, (InboundStream, "place"): place}
 
 
-def no_hello_at_restart() -> dict[tuple[type, str], Any]:
+def no_hello_at_restart() -> Replacements:
+    """A peer that starts again sends no hello."""
     original = Peer.start
 
-    def start(peer: Peer, turn: Turn, *, restored: bool) -> None:
-        original(peer, turn, restored=restored)
+    def start(peer: Peer, turn: Turn, *, restored: bool, is_new: bool = False) -> None:
+        original(peer, turn, restored=restored, is_new=is_new)
         if peer.identity.epoch > 1:
             for name, link in peer.edl.forwarder.links.items():
                 link.wants_hello = False
-                view = peer.consumer.merger.views.get(name)
-                if view is not None:  # and takes for granted that the producer has the view
-                    view.asked, view.base = True, view.version
+                view = peer.edl.consumer.merger.table.get(name)
+                if view is not None:  # assume that the producer has the view
+                    view.state, view.base = ViewState.IN_FORCE, view.version
 
     return {(Peer, "start"): start}
 
 
-def no_hold_back() -> dict[tuple[type, str], Any]:
-    """An early number is taken as it comes."""
+def no_hold_back() -> Replacements:
+    """A consumer takes early numbers at once."""
     original = InboundStream.place
 
     def place(stream: InboundStream, epoch: int, number: int) -> Place:
@@ -87,7 +110,9 @@ def no_hold_back() -> dict[tuple[type, str], Any]:
     return {(InboundStream, "place"): place}
 
 
-def containment_ignores_sources() -> dict[tuple[type, str], Any]:
+def containment_ignores_sources() -> Replacements:
+    """A subscription contains others whatever their sources."""
+
     def contains(self: Subscription, other: Subscription) -> bool:
         return other.scope <= self.scope and all(
             name in other.constraints and values.contains(other.constraints[name])  # type: ignore[arg-type]
@@ -97,41 +122,177 @@ def containment_ignores_sources() -> dict[tuple[type, str], Any]:
     return {(Subscription, "contains"): contains}
 
 
-def merger_forgets_uncovered() -> dict[tuple[type, str], Any]:
-    """When a cover leaves, what it covered does not come back."""
+def merger_forgets_uncovered() -> Replacements:
+    """When a cover is removed, the subscriptions that it covered are not added."""
 
     original_leave = CoveringOrder.unsubscribe
 
-    def unsubscribe(order: CoveringOrder[Any], id: Any) -> Delta:
+    def unsubscribe(order: CoveringOrder[Any], id: Any) -> Delta[Subscription]:
         delta = original_leave(order, id)
         return Delta(removed=delta.removed) if delta.removed else delta
 
     return {(CoveringOrder, "unsubscribe"): unsubscribe}
 
 
-def unsubscribe_not_propagated() -> dict[tuple[type, str], Any]:
-    def unsubscribe(merger: Merger, turn: Turn, id: str) -> list[str]:
+def unsubscribe_not_propagated() -> Replacements:
+    """An unsubscription changes no view."""
+
+    def unsubscribe(merger: Merger, turn: Turn, id: str) -> None:
         merger.order.unsubscribe(id)
-        return []
 
     return {(Merger, "unsubscribe"): unsubscribe}
 
 
-def late_subscriber_served_twice() -> dict[tuple[type, str], Any]:
-    """A late subscriber gets the available events at once, and again when it is stable."""
-    original = Peer.wait_for
+def late_subscriber_served_twice() -> Replacements:
+    """A late subscriber gets the available events at once, and again when it becomes stable."""
+    original = InternalInterfaceLayer._wait
 
-    def wait_for(
-        peer: Peer, turn: Turn, subscription: LocalSubscription, producer: str, *, late: bool
+    def wait(
+        iil: InternalInterfaceLayer,
+        turn: Turn,
+        subscription: LocalSubscription,
+        view: ViewProgress,
+        *,
+        late: bool,
     ) -> None:
         if late:
-            peer.iil.catch_up(turn, subscription, producer, late=True)
-        original(peer, turn, subscription, producer, late=late)
+            iil._catch_up(turn, subscription, view.producer, late=True)
+        original(iil, turn, subscription, view, late=late)
 
-    return {(Peer, "wait_for"): wait_for}
+    return {(InternalInterfaceLayer, "_wait"): wait}
 
 
-BUGS: dict[str, Callable[[], dict[tuple[type, str], Any]]] = {
+def growing_schema_changes_no_scope() -> Replacements:
+    """A producer reads new events with a grown schema, but keeps the scopes of the old one."""
+
+    def apply_schema(table: ExternalMergeTable, schema: Schema) -> None:
+        table.schema = schema
+
+    return {(ExternalMergeTable, "apply_schema"): apply_schema}
+
+
+def overflow_not_recorded() -> Replacements:
+    """A full queue drops deliveries and tells the reader, but leaves no record."""
+    original = LocalDispatcher._shorten
+
+    def shorten(dispatcher: Any, turn: Turn, *rest: Any) -> None:
+        records, turn.records = turn.records, []
+        original(dispatcher, turn, *rest)
+        kept = [each for each in turn.records if each["do"] != "overflow"]
+        turn.records = records + kept
+
+    return {(LocalDispatcher, "_shorten"): shorten}
+
+
+def overflow_not_declared() -> Replacements:
+    """A full queue drops deliveries and records it, but does not tell the reader."""
+
+    def after(dropped: DroppedNumbers, id: str, number: int) -> tuple[Dropped, ...]:
+        return ()
+
+    return {(DroppedNumbers, "after"): after}
+
+
+def no_relays() -> Replacements:
+    """What is owed to an unreachable consumer waits until the link heals."""
+
+    def hops(routes: Routes, target: str, carried: Any = ()) -> list[str]:
+        return []
+
+    return {(Routes, "hops"): hops}
+
+
+def acknowledgement_not_relayed() -> Replacements:
+    """A consumer that does not reach the producer acknowledges nothing."""
+
+    def relay_standing(forwarder: Forwarder, *_: Any) -> bool:
+        return False
+
+    return {(Forwarder, "relay_standing"): relay_standing}
+
+
+def commit_keeps_the_last_turn() -> Replacements:
+    """Of several turns that are committed together, only the last one is written."""
+
+    def add(transaction: Transaction, later: Transaction) -> None:
+        transaction._changes = later._changes
+
+    return {(Transaction, "add"): add}
+
+
+def publication_repeated() -> Replacements:
+    """A publication whose factory repeats it because the answer is late is published again."""
+
+    def is_known(publications: Publications, event: Any, digest: bytes) -> bool:
+        return False
+
+    return {(Publications, "_is_known"): is_known}
+
+
+def epoch_from_the_clock() -> Replacements:
+    """The epoch of a start is the time, in milliseconds."""
+    started: list[float] = []
+    open_gateway, begin = Gateway.open, gateways.begin_epoch
+
+    def opened(*args: Any, now: float, **fields: Any) -> Gateway:
+        started.append(now)
+        return open_gateway(*args, now=now, **fields)
+
+    def begin_epoch(*args: Any) -> MarkChange:
+        change = begin(*args)
+        mark = Mark(int((started[-1] + 1_000.0) * 1_000), change.mark.nonce)
+        marks = (*change.marks_to_write[:-1], mark)
+        return replace(change, mark=mark, marks_to_write=marks)
+
+    return {(Gateway, "open"): opened, (gateways, "begin_epoch"): begin_epoch}
+
+
+def mark_written_after_the_store() -> Replacements:
+    """The marks that may come next are not written before the store changes."""
+    original = MemoryLineage.write
+
+    def write(lineage: MemoryLineage, marks: tuple[Mark, ...]) -> None:
+        if len(marks) == 1:
+            original(lineage, marks)
+
+    return {(MemoryLineage, "write"): write}
+
+
+def restored_producer_ignores_restored_consumer() -> Replacements:
+    """A producer that was restored does not notice that a consumer has fallen back."""
+    original = OutboundStream._fall_back
+
+    def fall_back(stream: OutboundStream, *rest: Any) -> None:
+        if not stream.fences:
+            original(stream, *rest)
+
+    return {(OutboundStream, "_fall_back"): fall_back}
+
+
+def restored_producer_trusts_its_views() -> Replacements:
+    """A restored producer sends consumers only what the views in its old store match."""
+
+    def restore(stream: OutboundStream, turn: Turn, epoch: int, first: int | None = None) -> None:
+        stream.raise_fence(turn, epoch, first)
+
+    def diffuse(producer: Producer, turn: Turn, logged: LoggedEvent) -> list[str]:
+        producer.uncompared = UncomparedViews()
+        return original(producer, turn, logged)
+
+    original = Producer.diffuse
+    return {(OutboundStream, "restore"): restore, (Producer, "diffuse"): diffuse}
+
+
+def position_in_a_stream_not_stored() -> Replacements:
+    """A consumer forgets how far it has come when it opens its store again."""
+
+    def put(stream: InboundStream, turn: Turn) -> None:
+        pass
+
+    return {(InboundStream, "put"): put}
+
+
+BUGS: dict[str, Callable[[], Replacements]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "forward from memory": forward_from_memory,
     "no epochs": no_epochs,
@@ -141,11 +302,38 @@ BUGS: dict[str, Callable[[], dict[tuple[type, str], Any]]] = {
     "merger forgets uncovered subscriptions": merger_forgets_uncovered,
     "unsubscribe not propagated": unsubscribe_not_propagated,
     "late subscriber served twice": late_subscriber_served_twice,
+    "growing schema changes no scope": growing_schema_changes_no_scope,
+    "overflow of a queue not recorded": overflow_not_recorded,
+    "overflow of a queue not declared": overflow_not_declared,
+    "no relays": no_relays,
+    "acknowledgement not relayed": acknowledgement_not_relayed,
+    "group commit keeps only the last turn": commit_keeps_the_last_turn,
+    "repeated publication published again": publication_repeated,
+    "epoch from the clock": epoch_from_the_clock,
+    "mark written after the store": mark_written_after_the_store,
+    "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
+    "restored producer trusts its views": restored_producer_trusts_its_views,
+    "position in a stream not stored": position_in_a_stream_not_stored,
 }
+
+REVEALED_BY: dict[str, tuple[str, ...]] = {
+    "forward from memory": ("gone",),
+    "no relays": ("lasting",),
+    "acknowledgement not relayed": ("lasting",),
+    "group commit keeps only the last turn": ("slow-disk", "crash"),
+    "repeated publication published again": ("slow-peer",),
+    "epoch from the clock": ("clock", "crash"),
+    "mark written after the store": ("recovery",),
+    "restored producer ignores a restored consumer": ("restores",),
+    "position in a stream not stored": ("failing-disk",),
+}
+"""Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
+one no seed reveals the bug."""
 
 
 @contextmanager
 def switched_on(bug: str) -> Iterator[None]:
+    """Replaces the functions of the production code while the context is open."""
     with ExitStack() as stack:
         for (owner, name), replacement in BUGS[bug]().items():
             stack.enter_context(patch.object(owner, name, replacement))

@@ -1,4 +1,4 @@
-"""Minimising: what is left is enough to break the same rule, and nothing of it can be spared."""
+"""Tests of minimising: the smaller plan breaks the same rule, and no action can be removed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from math import inf
 
 import pytest
 
+from qns.simulation.actions import Action
 from qns.simulation.campaign import Setting, play
 from qns.simulation.minimise import Attempt, minimise
-from qns.simulation.workload import Action, Plan
+from qns.simulation.workload import Plan
 from tests.simulation.bugs import switched_on
 
 BUG = "containment ignores sources"
@@ -29,7 +30,7 @@ def attempts() -> list[Attempt]:
         return list(minimise(Setting().plan(0)))
 
 
-def test_what_is_left_breaks_the_same_rule(attempts: list[Attempt]) -> None:
+def test_minimised_plan_breaks_the_same_rule(attempts: list[Attempt]) -> None:
     first, last = attempts[0], attempts[-1]
     assert first.breach is not None
     assert last.breach is not None
@@ -41,7 +42,7 @@ def test_what_is_left_breaks_the_same_rule(attempts: list[Attempt]) -> None:
     assert last.breach in last.result.breaches
 
 
-def test_what_is_left_is_little_and_comes_from_the_plan(attempts: list[Attempt]) -> None:
+def test_minimised_plan_has_few_actions_of_the_original(attempts: list[Attempt]) -> None:
     whole, last = attempts[0].plan, attempts[-1].plan
     assert size(last) <= 6 < 100 < size(whole)
     assert set(map(str, last.actions)) <= set(map(str, whole.actions))
@@ -49,7 +50,7 @@ def test_what_is_left_is_little_and_comes_from_the_plan(attempts: list[Attempt])
     assert last.seed == whole.seed
 
 
-def test_no_action_of_what_is_left_can_be_spared(attempts: list[Attempt]) -> None:
+def test_no_action_of_a_minimised_plan_can_be_removed(attempts: list[Attempt]) -> None:
     last = attempts[-1]
     assert last.breach is not None
     with switched_on(BUG):
@@ -58,14 +59,16 @@ def test_no_action_of_what_is_left_can_be_spared(attempts: list[Attempt]) -> Non
             assert last.breach.rule not in rules(replace(last.plan, actions=fewer))
 
 
-def test_each_run_is_one_attempt_and_none_is_larger_than_before(attempts: list[Attempt]) -> None:
+def test_minimise_yields_one_attempt_for_each_run_with_plans_that_never_grow(
+    attempts: list[Attempt],
+) -> None:
     assert [attempt.runs for attempt in attempts] == list(range(1, len(attempts) + 1))
     sizes = [size(attempt.plan) for attempt in attempts]
     assert sizes == sorted(sizes, reverse=True)
     assert len(attempts) < 300
 
 
-def test_peers_that_do_not_matter_leave_and_settings_become_simple(
+def test_minimise_removes_peers_and_simplifies_settings(
     attempts: list[Attempt],
 ) -> None:
     last = attempts[-1].plan
@@ -76,14 +79,14 @@ def test_peers_that_do_not_matter_leave_and_settings_become_simple(
     assert last.most_owed == inf
 
 
-def test_a_plan_that_breaks_nothing_is_played_once() -> None:
+def test_plan_that_breaks_no_rule_is_played_once() -> None:
     plan = Setting(peers=3, faults=()).plan(1)
     (attempt,) = minimise(plan)
     assert attempt.plan is plan
     assert attempt.breach is None
 
 
-def test_an_exception_is_minimised_too() -> None:
+def test_plan_that_raises_an_exception_is_minimised() -> None:
     plan = Setting(peers=4).plan(3)
     wrong = Action(20.0, "unsubscribe", "Met02")
     *_, last = minimise(replace(plan, actions=(*plan.actions, wrong)))
@@ -92,7 +95,7 @@ def test_an_exception_is_minimised_too() -> None:
     assert (last.plan.actions, last.plan.calm_actions) == ((wrong,), ())
 
 
-def test_weather_becomes_milder_until_it_is_just_bad_enough() -> None:
+def test_minimise_removes_needless_fields_of_weather() -> None:
     plan = Setting(peers=3, faults=()).plan(0)
     wrong = Action(9.0, "weather", "", {"loss": 0.2, "hail": 1.0, "most_delay_s": 0.3})
     *_, last = minimise(replace(plan, actions=(wrong,), calm_actions=()))
@@ -101,7 +104,7 @@ def test_weather_becomes_milder_until_it_is_just_bad_enough() -> None:
     assert last.plan.actions == (replace(wrong, fields={"hail": 1.0}),)
 
 
-def test_a_partition_forgets_who_has_left() -> None:
+def test_minimise_removes_links_of_removed_peers_from_partitions() -> None:
     plan = Setting(peers=4, faults=("partition",)).plan(6)
     wrong = Action(39.0, "unsubscribe", "Met02")
     seen = set()

@@ -1,7 +1,8 @@
-"""Defects that the simulator found, each as the few steps that brought it out."""
+"""Regression tests of defects that the simulator found, each with the few steps that show it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from qns.edl.messages import ChangeSub, Envelope, Fault
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
 from qns.iil.requests import InstallDocument, Pause, Publish, Subscribe, Unsubscribe
-from qns.inputs import Received
+from qns.peer.inputs import Received
 from qns.simulation.world import World
 from tests.resting import comes_to_rest_and_holds
 
@@ -20,7 +21,7 @@ EVERYTHING = ("Report", "Report/Wind", "Report/Wind/Gust", "Report/Temperature")
 
 
 class Pair:
-    """A producer and a consumer."""
+    """A simulated world with a producer, a consumer and perhaps other organisations."""
 
     def __init__(self, *more: str) -> None:
         names = ("Consumer", "Producer", *more)
@@ -33,8 +34,8 @@ class Pair:
         self.world.do("Consumer", Subscribe("user", text, id=sub, group=group))
 
     def publish(self, id: str, **fields: Any) -> None:
-        told = {"id": id, "class": "Report", "source": "Producer", **fields}
-        self.world.do("Producer", Publish(EventReader(WEATHER).from_fields(told)))
+        event = {"id": id, "class": "Report", "source": "Producer", **fields}
+        self.world.do("Producer", Publish(EventReader(WEATHER).from_fields(event)))
 
     def install(self, federation: Federation) -> None:
         self.world.federation = federation
@@ -52,18 +53,18 @@ class Pair:
         comes_to_rest_and_holds(self.world)
 
 
-def test_who_subscribes_while_a_backlog_is_on_its_way_becomes_stable_with_it() -> None:
+def test_subscription_made_while_a_backlog_is_under_way_becomes_stable() -> None:
     pair = Pair()
     pair.publish("e1", available="INF")
     pair.subscribe("s1", "Report")
-    pair.world.network.cut("Producer", "Consumer")  # the reply is here, the backlog is lost
+    pair.world.network.cut("Producer", "Consumer")  # the answer arrived, the backlog is lost
     pair.world.run_for(0.5)
     pair.subscribe("s2", "only Report")
     pair.rests()
     assert pair.notified("s1") == pair.notified("s2") == ["e1"]
 
 
-def test_an_old_change_sub_that_arrives_late_does_not_bring_an_old_view_back() -> None:
+def test_stale_change_sub_does_not_replace_a_newer_view() -> None:
     pair = Pair()
     pair.subscribe("s1", "Report/Wind")
     pair.world.run_for(2)
@@ -72,19 +73,15 @@ def test_an_old_change_sub_that_arrives_late_does_not_bring_an_old_view_back() -
     pair.world.run_for(2)
     producer = pair.world.nodes["Producer"].gateway
     assert producer is not None
-    everything = ChangeSub(old.joined, old.own, old.epoch, None, *_rest(old))
-    effects = producer.run([Received(Envelope("Consumer", 1, (), everything))], pair.world.now)
+    whole_view = replace(old, base=None)
+    effects = producer.run([Received(Envelope("Consumer", 1, (), whole_view))], pair.world.now)
     (answer,) = effects.answers
     assert isinstance(answer, Envelope)
     assert isinstance(answer.body, Fault)
-    assert len(producer.peer.producer.table.view("Consumer")) == 2
+    assert len(producer.peer.edl.producer.table.view("Consumer")) == 2
 
 
-def _rest(change: ChangeSub) -> tuple[Any, ...]:
-    return change.version, change.added, change.removed, change.digest
-
-
-def test_a_producer_with_a_wrong_view_of_the_right_version_is_told_everything() -> None:
+def test_producer_with_a_wrong_view_of_the_right_version_gets_the_whole_view() -> None:
     pair = Pair()
     pair.subscribe("s1", "Report/Wind")
     pair.world.run_for(2)
@@ -93,14 +90,16 @@ def test_a_producer_with_a_wrong_view_of_the_right_version_is_told_everything() 
     pair.subscribe("s2", "Report/Temperature")
     pair.world.run_for(2)
     backup = pair.world.nodes["Consumer"].backups[-1]
-    pair.world.put_back("Consumer", backup)  # s1 again, under a version that meant s2 since
+    pair.world.put_back(
+        "Consumer", backup
+    )  # s1 again, with the version that s2 has at the producer
     pair.world.run_for(2)
     pair.publish("e1", **{"class": "Report/Wind"})
     pair.rests()
     assert pair.notified("s1") == ["e1"]
 
 
-def test_an_event_received_before_its_class_was_given_up_reaches_later_subscribers_once() -> None:
+def test_event_received_before_its_class_was_withdrawn_reaches_later_subscribers_once() -> None:
     pair = Pair()
     pair.subscribe("s1", "Report")
     pair.world.run_for(2)
@@ -114,7 +113,7 @@ def test_an_event_received_before_its_class_was_given_up_reaches_later_subscribe
     assert pair.notified("s2") == ["e1"]
 
 
-def test_who_waits_for_a_producer_that_is_restored_and_hosts_less_does_not_wait_for_ever() -> None:
+def test_subscription_stops_waiting_for_a_restored_producer_that_hosts_fewer_classes() -> None:
     pair = Pair()
     pair.publish("e1", **{"class": "Report/Wind", "available": "INF"})
     pair.world.back_up("Producer")
@@ -129,7 +128,7 @@ def test_who_waits_for_a_producer_that_is_restored_and_hosts_less_does_not_wait_
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_a_consumer_that_left_stops_asking_for_what_is_not_owed_to_it(comes_back: bool) -> None:
+def test_consumer_that_left_stops_pulling_events_that_are_not_owed(comes_back: bool) -> None:
     pair = Pair("Third")
     pair.subscribe("s1", "Report")
     pair.world.run_for(2)
@@ -137,17 +136,17 @@ def test_a_consumer_that_left_stops_asking_for_what_is_not_owed_to_it(comes_back
     for nth in range(3):
         pair.publish(f"e{nth}")
     former = pair.world.federation["Consumer"]
-    pair.world.note("Consumer", "leave", joined=former.joined)
+    pair.world.note("Consumer", "leave", joined=former.incarnation)
     pair.install(pair.world.federation.without("Consumer"))
     if comes_back:
         pair.world.run_for(2)
         pair.install(pair.world.federation.with_organisation(former))
-        joined = pair.world.federation["Consumer"].joined
+        joined = pair.world.federation["Consumer"].incarnation
         pair.world.note("Consumer", "join", joined=joined)
     pair.rests()
 
 
-def test_an_element_that_two_producers_see_alike_is_told_to_each_in_its_own_words() -> None:
+def test_element_of_two_producers_views_has_the_scope_of_each_producer() -> None:
     pair = Pair("Third")
     pair.install(pair.world.federation.hosting("Third", ["Report", "Report/Wind"]))
     pair.subscribe("all", "Report from Producer, Third")
@@ -158,31 +157,31 @@ def test_an_element_that_two_producers_see_alike_is_told_to_each_in_its_own_word
     pair.world.run_for(2)
     producer = pair.world.nodes["Producer"].gateway
     assert producer is not None
-    (element,) = producer.peer.producer.table.view("Consumer").values()
+    (element,) = producer.peer.edl.producer.table.view("Consumer").values()
     assert element.scope == {"Report/Wind"}
     pair.rests()
 
 
-def test_what_waits_at_a_paused_member_goes_to_the_first_of_its_group_that_may_have_it() -> None:
+def test_event_queued_for_a_paused_member_goes_to_another_member_of_its_group() -> None:
     pair = Pair()
     pair.install(pair.world.federation.hosting("Producer", ["Report"]))
     pair.subscribe("s5", 'Report where Region = "north"', "desk")
     pair.subscribe("s24", 'Report from Producer where Region = "north"', "desk")
     pair.world.run_for(2)
     pair.world.network.cut("Consumer", "Producer")
-    pair.subscribe("s30", "Report")  # the producer will not hear of it for a while
+    pair.subscribe("s30", "Report")  # its view does not reach the producer for a while
     pair.install(pair.world.federation.hosting("Producer", EVERYTHING))
     pair.publish("e1", data={"Region": "north"})
     pair.world.run_for(2)
     assert pair.notified("s5") == pair.notified("s24") == []
     pair.world.do("Consumer", Pause("user", "s5"))
-    pair.world.kill("Consumer")  # in the order of their rows, s24 comes to be stable before s5
+    pair.world.kill("Consumer")  # after the restart, s24 becomes stable before s5
     pair.world.start("Consumer")
     pair.rests()
     assert pair.notified("s24") == ["e1"]
 
 
-def test_what_a_restored_producer_forgot_to_have_withdrawn_comes_better_late_than_never() -> None:
+def test_event_whose_withdrawal_a_restored_producer_forgot_is_delivered_late() -> None:
     pair = Pair()
     pair.publish("e1", **{"class": "Report/Wind", "available": "INF"})
     pair.publish("e2", available="INF")

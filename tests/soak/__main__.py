@@ -1,4 +1,4 @@
-"""`python -m tests.soak --minutes 4`: real peers under real faults, and the verdict."""
+"""Runs peer processes under injected faults and prints the verdict on their history."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.soak.harness import PEERS, Soak
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=4.0, help="how long, about (4)")
-    parser.add_argument("--seed", type=int, help="of all that is drawn; a fresh one by default")
+    parser.add_argument("--minutes", type=float, default=4.0, help="approximate duration (4)")
+    parser.add_argument("--seed", type=int, help="seed of all random choices (default: random)")
     parser.add_argument("--keep", action="store_true", help="keep the folder of stores and logs")
     args = parser.parse_args()
     seed = secrets.randbelow(1_000_000) if args.seed is None else args.seed
@@ -38,7 +38,7 @@ def main() -> int:
     if outcome.violations or status:
         say(f"seed {seed}: {len(outcome.violations)} violations; stores and logs are in {folder}")
         return 1
-    say(f"seed {seed}: no violation, nothing acknowledged was lost")
+    say(f"seed {seed}: no violation; nothing that was acknowledged is lost")
     if not args.keep:
         shutil.rmtree(folder)
     return 0

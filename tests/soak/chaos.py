@@ -1,4 +1,4 @@
-"""Chaos: what breaks while the users work: weather, partitions, and peers killed at any moment."""
+"""Chaos: injects network faults and partitions, and kills peers, while the users work."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ class Chaos:
     stage: Stage
     chance: Random
     counts: Counter[str] = field(default_factory=Counter)
-    """Kills, stops and stalls."""
-    is_raging: bool = False
+    """How often each kind of fault of a peer was injected."""
+    is_active: bool = False
     _busy: set[str] = field(default_factory=set)
-    """Organisations whose peer is down, or stalled, or on its way back."""
+    """Organisations whose peer is down, stalled or starting."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def rage(self, seconds: float) -> None:
-        """For so long; then everybody is up again and nothing is held back."""
+    async def run(self, seconds: float) -> None:
+        """Injects faults for this time; afterwards all peers run and the network is healed."""
         until = asyncio.get_running_loop().time() + seconds
-        self.is_raging = True
+        self.is_active = True
         await asyncio.gather(self._weather(until), self._partitions(until), self._kills(until))
-        self.is_raging = False
+        self.is_active = False
         self.stage.proxy.weather.heal()
         await asyncio.gather(*self._tasks)
         await self.stage.proxy.settle()
         self.stage.check()
 
     def published(self, organisation: str) -> None:
-        """Now and then a peer dies in the moment in which it has answered its factory."""
-        if self.is_raging and self.chance.random() < 0.02:
+        """Sometimes kills a peer immediately after it has accepted an event."""
+        if self.is_active and self.chance.random() < 0.02:
             self._begin(organisation, self._crash(organisation))
 
     # --- the network ------------------------------------------------------------------------------
 
     async def _weather(self, until: float) -> None:
         weather = self.stage.proxy.weather
-        weather.roughness = self.chance.choice((0.3, 0.6))  # so that a short soak has faults too
+        weather.roughness = self.chance.choice((0.3, 0.6))  # even a short run gets faults
         while await self._pause(self.chance.uniform(1.0, 5.0), until):
             weather.roughness = self.chance.choice((0.0, 0.1, 0.3, 0.6))
 
@@ -59,8 +59,8 @@ class Chaos:
                 if other not in inside
                 for pair in ((one, other), (other, one))
             ]
-            way = self.chance.choice((0.5, 0.5, 1.0))
-            weather.blocked |= {pair for pair in pairs if self.chance.random() < way}
+            share = self.chance.choice((0.5, 0.5, 1.0))
+            weather.blocked |= {pair for pair in pairs if self.chance.random() < share}
             self.counts["partitions"] += 1
             await self._pause(self.chance.uniform(0.5, 5.0), until)
             weather.blocked.clear()
@@ -68,7 +68,7 @@ class Chaos:
     # --- the peers --------------------------------------------------------------------------------
 
     async def _kills(self, until: float) -> None:
-        """The first after a second, so that there is no chaos without; then few or many."""
+        """Kills, stalls and stops peers. The first kill comes after a second, in every run."""
         names, per_s = list(self.stage.peers), self.chance.choice((0.1, 0.3, 0.6))
         pause_s, kind = 1.0, 0.0
         while await self._pause(pause_s, until):
@@ -89,7 +89,7 @@ class Chaos:
             pause_s, kind = self.chance.expovariate(per_s), self.chance.random()
 
     def _change_document(self, name: str) -> None:
-        """Its operator decides what it hosts from now on; the others hear of it."""
+        """Installs a document in which the organisation hosts other classes."""
         self.counts["federation documents"] += 1
         hosts = some_classes(self.chance)
         self.stage.install(self.stage.federation.hosting(name, hosts))
@@ -112,7 +112,7 @@ class Chaos:
         self.counts["kills"] += 1
         await peer.kill()
         await asyncio.sleep(self.chance.choice((0.0, 0.0, 1.0, 4.0)))
-        if self.chance.random() < 0.2:  # again, while it starts
+        if self.chance.random() < 0.2:  # kill it again while it starts
             starting = asyncio.create_task(peer.start())
             await asyncio.sleep(self.chance.uniform(0.1, 1.5))
             self.counts["kills"] += 1
@@ -122,7 +122,7 @@ class Chaos:
             await peer.start()
 
     async def _stall(self, name: str) -> None:
-        """It lives but does not answer."""
+        """Suspends the process for a while, so that it does not answer."""
         peer = self.stage.peers[name]
         self.counts["stalls"] += 1
         peer.signal(signal.SIGSTOP)
@@ -136,7 +136,7 @@ class Chaos:
         await peer.start()
 
     async def _pause(self, seconds: float, until: float) -> bool:
-        """Whether there is time left after it."""
+        """Waits, at most until `until`; True if there is time left afterwards."""
         clock = asyncio.get_running_loop().time
         await asyncio.sleep(max(0.0, min(seconds, until - clock())))
         self.stage.check()

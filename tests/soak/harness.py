@@ -1,4 +1,4 @@
-"""Soak: users at work, chaos, calm, and again; then the whole history is judged."""
+"""Soak: rounds of user activity under faults, each followed by calm; then judges the history."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from random import Random
 
 import aiohttp
 
-from qns.cli.history import federation_of, history_of, open_stores
+from qns.cli.commands.history import federation_of, history_of, open_stores
 from qns.history.judge import judge
 from qns.history.records import Record, new_record, write_record
 from qns.history.verdict import Verdict
-from qns.tables import DEAD_LETTERS, DELIVERIES
+from qns.peer.tables import DEAD_LETTERS, DELIVERIES
 from tests.soak.chaos import Chaos
 from tests.soak.ledger import Ledger
 from tests.soak.stage import Stage, Unwell
@@ -27,12 +27,12 @@ from tests.soak.workload import Workload
 
 PEERS = 5
 SUBSCRIBERS = 5
-"""At each organisation."""
+"""The number of subscribers at each organisation."""
 _REST_WITHIN_S = 120.0
 _SHORTEST_ROUND_S = 5.0
 _LAG = re.compile(r'^qns_consumer_lag_events{consumer="(.*)"} (.*)$', re.MULTILINE)
-_COMPLAINT = re.compile(r'Traceback|"level": ?"(error|critical)"', re.IGNORECASE)
-_MOST_COMPLAINTS = 20
+_LOGGED_ERROR = re.compile(r'Traceback|"level": ?"(error|critical)"', re.IGNORECASE)
+_MOST_LOGGED_ERRORS = 20
 
 Say = Callable[[str], None]
 
@@ -51,11 +51,11 @@ class Soak:
     seed: int
     folder: Path
     seconds: float
-    """About so long; the last round then comes to its end."""
+    """The approximate duration; the last round is completed."""
     round_s: float = 40.0
     say: Say = lambda _: None
     moments: list[Record] = field(default_factory=list)
-    """Of calm, and lulls."""
+    """The records of calm and of lulls."""
     violations: list[str] = field(default_factory=list)
 
     async def run(self) -> Outcome:
@@ -77,7 +77,7 @@ class Soak:
     # --- rounds -----------------------------------------------------------------------------------
 
     async def _play(self, stage: Stage, users: Users, chaos: Chaos) -> None:
-        """Rounds of chaos, a lull and calm, until the time is up."""
+        """Plays rounds of chaos, a lull and calm, until the time is up."""
         ends_at = time.monotonic() + self.seconds
         await stage.start()
         while True:
@@ -104,7 +104,7 @@ class Soak:
             )
         ]
         try:
-            await chaos.rage(max(seconds, _SHORTEST_ROUND_S))
+            await chaos.run(max(seconds, _SHORTEST_ROUND_S))
             users.is_over = True
             await asyncio.gather(*work)
         finally:
@@ -117,7 +117,7 @@ class Soak:
         )
 
     async def _lull(self, stage: Stage, users: Users) -> None:
-        """A publisher dies for long, its forwarders for a moment, before they could forward."""
+        """Kills a publisher, and its forwarders before they can forward; restarts only these."""
         gone = users.chance.choice(list(stage.peers))
         others = [name for name in stage.peers if name != gone]
         weather = stage.proxy.weather
@@ -131,9 +131,9 @@ class Soak:
         self.moments.append(new_record("lull", time.time(), absent=[gone]))
 
     async def _rest(self, stage: Stage, *absent: str) -> None:
-        """Until nothing is under way; then all peers are stopped."""
+        """Waits until no message is under way and stops all peers; raises Unwell on a timeout."""
         deadline = time.monotonic() + _REST_WITHIN_S
-        reason: str | None = "the metrics told of something under way"
+        reason: str | None = "the metrics report a lag"
         while time.monotonic() < deadline:
             if await self._seems_quiet(stage, absent):
                 await stage.stop()
@@ -142,10 +142,10 @@ class Soak:
                     return
                 await stage.start(*(name for name in stage.peers if name not in absent))
             await asyncio.sleep(0.5)
-        raise Unwell(f"{_REST_WITHIN_S:.0f} s after all was healed, {reason}")
+        raise Unwell(f"{_REST_WITHIN_S:.0f} s after the faults ended: {reason}")
 
     async def _seems_quiet(self, stage: Stage, absent: Collection[str]) -> bool:
-        """As the metrics tell; the stores will tell for sure."""
+        """True if the metrics report no lag. The stores give the final answer later."""
         async with aiohttp.ClientSession() as session:
             for name, peer in stage.peers.items():
                 if name in absent:
@@ -173,23 +173,22 @@ class Soak:
         verdict = judge(history)
         self.violations += [f"{each.rule}: {each.explain()}" for each in verdict.violations]
         self.violations += users.ledger.losses(history, waiting)
-        self.violations += self._complaints(stage)
+        self.violations += self._logged_errors(stage)
         if history[-1]["do"] != "calm":
             self.violations.append("the history does not end in calm")
         counts = _counts(stage, users, chaos, verdict) | {"dead letters": letters}
         return Outcome(self.seed, self.folder, self.violations, counts, verdict)
 
-    def _complaints(self, stage: Stage) -> list[str]:
-        """What a peer did not expect."""
+    def _logged_errors(self, stage: Stage) -> list[str]:
         found = []
         for name in stage.peers:
             text = (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace")
             found += [
-                f"{name} complains: {line[:2_000]}"
+                f"{name} logged an error: {line[:2_000]}"
                 for line in text.splitlines()
-                if _COMPLAINT.search(line)
+                if _LOGGED_ERROR.search(line)
             ]
-        return found[:_MOST_COMPLAINTS]
+        return found[:_MOST_LOGGED_ERRORS]
 
 
 def _counts(stage: Stage, users: Users, chaos: Chaos, verdict: Verdict) -> dict[str, int]:
@@ -198,9 +197,9 @@ def _counts(stage: Stage, users: Users, chaos: Chaos, verdict: Verdict) -> dict[
         **{f"fault {fault}": number for fault, number in sorted(stage.proxy.injected.items())},
         "calls without a fault": stage.proxy.passed,
         **chaos.counts,
-        "lives": sum(peer.lives for peer in stage.peers.values()),
+        "starts": sum(peer.starts for peer in stage.peers.values()),
         "requests of users": users.requests,
-        "made again": users.repeated,
+        "retries": users.retries,
         "publications acknowledged": len(ledger.published),
         "subscriptions acknowledged": len(ledger.subscribed),
         "deliveries read": sum(len(each.received) for each in ledger.readers.values()),

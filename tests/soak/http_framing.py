@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages as bytes: where one ends on a kept-alive connection, and who sent it."""
+"""Splits the bytes of a persistent HTTP/1.1 connection into messages, and finds their senders."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SENDER: Final = re.compile(rb"<(?:\w+:)?organisation>([^<]+)<")
 
 
 class NotUnderstood(Exception):
-    """Bytes that are no message with a Content-Length."""
+    """Raised for bytes that are not a message with a Content-Length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request or a response, exactly as it came."""
+    """The exact bytes of a request or a response."""
 
     head: bytes
     body: bytes
@@ -30,18 +30,18 @@ class Message:
 
     @property
     def is_last(self) -> bool:
-        """Whether its connection closes after it."""
+        """True if the connection closes after the message."""
         return _CLOSES.search(self.head) is not None
 
     @property
     def sender(self) -> str:
-        """The organisation that its body names first; empty if it names none."""
+        """Returns the first organisation in the body, or ""."""
         found = _SENDER.search(self.body)
         return "" if found is None else found[1].decode("utf-8", "replace")
 
 
 async def read_message(reader: StreamReader) -> Message | None:
-    """The next message of the connection; None if it was closed before its end."""
+    """Returns the next message, or None if the connection was closed before its end."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         length = _LENGTH.search(head)
@@ -51,5 +51,5 @@ async def read_message(reader: StreamReader) -> Message | None:
     except (IncompleteReadError, ConnectionError):
         return None
     except LimitOverrunError as problem:
-        raise NotUnderstood("a head that is too long") from problem
+        raise NotUnderstood("the head is too long") from problem
     return Message(head, body)

@@ -1,7 +1,7 @@
-"""Ledger: what users were promised and what they got, kept apart from the peers.
+"""Ledger: records what peers acknowledged to users and what users read, outside the peers.
 
-At the end it is held against the history: whatever a peer has answered for is in it, and each
-reader got what the history says was notified, each delivery once.
+At the end it is compared with the history. Every request that was acknowledged must be in the
+history, and each reader must have got every delivery of the history once.
 """
 
 from __future__ import annotations
@@ -15,60 +15,63 @@ from qns.history.records import Record
 from qns.iil.requests import Delivery
 
 Subscription = tuple[str, str]
-"""Organisation and id."""
+"""An organisation and the id of a subscription."""
 EventKey = tuple[str, str]
-"""Source and id."""
+"""The source and the id of an event."""
 
 
 @dataclass(slots=True)
 class Reader:
-    """What one subscriber has read."""
+    """The deliveries that one subscriber has read."""
 
     group: str
     received: list[tuple[int, EventKey]] = field(default_factory=list)
     cursor: int = 0
-    """The last delivery that was read; likewise `acknowledged`."""
+    """The number of the last delivery that was read."""
     acknowledged: int = 0
+    """The number of the last delivery that was acknowledged."""
     is_over: bool = False
-    """It was ended, or its time is up: the rest need not be read."""
+    """True if the subscription was ended or has expired: the rest need not be read."""
 
 
 @dataclass(slots=True)
 class Ledger:
     events: dict[EventKey, Event] = field(default_factory=dict)
-    """All that anybody tried to publish."""
+    """All events that users tried to publish."""
     published: set[EventKey] = field(default_factory=set)
-    """Answered; likewise those below."""
+    """The events whose publication was acknowledged."""
     subscribed: set[Subscription] = field(default_factory=set)
+    """The subscriptions that were acknowledged."""
     unsubscribed: set[Subscription] = field(default_factory=set)
+    """The subscriptions whose end was acknowledged."""
     readers: dict[Subscription, Reader] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
-    """What was noticed at once."""
+    """Errors that were found while reading."""
 
     def read(self, who: Subscription, delivery: Delivery, event: Event) -> None:
-        """One delivery, as the reader found it."""
+        """Records that a reader got a delivery, and checks it."""
         reader = self.readers[who]
         key = delivery.source, delivery.event
         if delivery.number <= reader.acknowledged:
             self.wrong.append(
-                f"{who} got delivery {delivery.number} again, acknowledged up to "
+                f"{who} got delivery {delivery.number} again, although it had acknowledged up to "
                 f"{reader.acknowledged}"
             )
         published = self.events.get(key)
         if published is None or event._replace(published_us=None) != published:
-            self.wrong.append(f"{who} got {key}, which is not as it was published")
+            self.wrong.append(f"{who} got {key}, which differs from what was published")
         if delivery.number > reader.cursor:
             reader.cursor = delivery.number
             reader.received.append((delivery.number, key))
         elif (delivery.number, key) not in reader.received:
-            self.wrong.append(f"{who} got {key} under number {delivery.number}, read before")
+            self.wrong.append(f"{who} got {key} with the old number {delivery.number}")
 
     def losses(
         self, history: Iterable[Record], waiting: Collection[tuple[Subscription, int]] = ()
     ) -> list[str]:
-        """What was answered for and is not in the history, and what was read and is not.
+        """Returns all contradictions between the ledger and a history.
 
-        `waiting` are deliveries that can still be read.
+        `waiting` has the deliveries that can still be read.
         """
         found = _Found.of(history)
         return [*self.wrong, *self._missing(found), *self._misread(found, waiting)]
@@ -82,8 +85,8 @@ class Ledger:
         ):
             wrong += [f"lost: {what} {each}" for each in sorted(promised - set(recorded))]
             wrong += [f"twice: {what} {each}" for each, times in recorded.items() if times > 1]
-        strange = set(found.published) - set(self.events)
-        return wrong + [f"nobody published {each}" for each in sorted(strange)]
+        unknown = set(found.published) - set(self.events)
+        return wrong + [f"no user published {each}" for each in sorted(unknown)]
 
     def _misread(self, found: _Found, waiting: Collection[tuple[Subscription, int]]) -> list[str]:
         wrong = []
@@ -95,7 +98,9 @@ class Ledger:
                 wrong.append(f"{who} was notified twice of {twice}")
             for number, key in reader.received:
                 if notified[number - 1 : number] != [key]:
-                    wrong.append(f"{who} read {key} as delivery {number}, not in the history")
+                    wrong.append(
+                        f"{who} read {key} as delivery {number}, which is not in the history"
+                    )
             if not reader.is_over and not reader.group:
                 numbers = {number for number, _ in reader.received}
                 wrong += [
@@ -108,7 +113,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class _Found:
-    """What the history tells of all this."""
+    """The parts of a history that the ledger is compared with."""
 
     published: Counter[EventKey] = field(default_factory=Counter)
     subscribed: Counter[Subscription] = field(default_factory=Counter)
@@ -116,7 +121,7 @@ class _Found:
     notified: defaultdict[Subscription, list[EventKey]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """In the order of the deliveries' numbers."""
+    """The events of each subscription, in the order of the delivery numbers."""
 
     @classmethod
     def of(cls, history: Iterable[Record]) -> _Found:

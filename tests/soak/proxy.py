@@ -1,7 +1,7 @@
-"""Fault proxy: stands between the peers and damages what passes, one request at a time.
+"""Fault proxy: forwards the requests between peers and injects faults into them.
 
-Each receiver has a port here, and the others know it by that one; who sent a request is read from
-its body. Between sender and proxy connections are kept alive, as between peers.
+The proxy has a port for each receiver, which the federation document names as its endpoint. The
+sender of a request is read from the body. Connections to the proxy are persistent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.soak.weather import Fault, Weather
 
 HOST = "127.0.0.1"
 _LONGEST_WAIT_S = 15.0
-"""For a response, or for a later request to pass one that is held back."""
+"""How long to wait for a response, or for a later request before one that is held back."""
 _LIMIT_BYTES = 1 << 24
 
 
@@ -27,14 +27,14 @@ class FaultProxy:
     weather: Weather
     injected: Counter[Fault] = field(default_factory=Counter)
     passed: int = 0
-    """Requests that were served and answered without a fault."""
+    """The number of requests that were answered without a fault."""
     _servers: list[asyncio.Server] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _held: dict[tuple[str, str], list[Event]] = field(default_factory=dict)
-    """Sender and receiver -> requests that wait until a later one has passed."""
+    """By sender and receiver: requests that wait until a later one has passed."""
 
     async def listen(self, receiver: str, port: int) -> int:
-        """A port whose requests go to `port`, where the receiver listens."""
+        """Opens a port for the receiver, which listens on `port`, and returns it."""
 
         async def serve(reader: StreamReader, writer: StreamWriter) -> None:
             task = asyncio.current_task()
@@ -43,7 +43,7 @@ class FaultProxy:
             try:
                 await self._serve(receiver, port, reader, writer)
             except (ConnectionError, TimeoutError, asyncio.CancelledError):
-                pass  # the sender has gone, or the proxy closes
+                pass  # the sender has closed the connection, or the proxy is closing
             finally:
                 self._tasks.discard(task)
                 writer.close()
@@ -61,7 +61,7 @@ class FaultProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def settle(self) -> None:
-        """Until nothing is held back or on its way a second time."""
+        """Releases and awaits all requests that are held back or sent a second time."""
         for waiting in self._held.values():
             for event in waiting:
                 event.set()
@@ -93,7 +93,7 @@ class FaultProxy:
     async def _swallow(
         self, way: tuple[str, str], reader: StreamReader, writer: StreamWriter
     ) -> None:
-        """Refused at once, or silence until the sender gives up or the partition is mended."""
+        """Closes the connection now, or when the sender gives up or the partition is healed."""
         self.injected[Fault.PARTITION] += 1
         if self.weather.chance.random() < 0.5:
             clock = asyncio.get_running_loop().time
@@ -105,7 +105,7 @@ class FaultProxy:
     async def _carry(
         self, request: Message, link: tuple[str, str], port: int, writer: StreamWriter
     ) -> Message | None:
-        """The response that is to go back; None: the connection is to break instead."""
+        """Returns the response to send back, or None if the connection must be closed instead."""
         weather = self.weather
         fault = weather.draw()
         if fault is not None:
@@ -134,7 +134,7 @@ class FaultProxy:
         return response
 
     def _break(self, writer: StreamWriter) -> None:
-        """The connection ends, politely or with a reset."""
+        """Closes or resets the connection."""
         if self.weather.chance.random() < 0.5:
             writer.close()
         else:
@@ -143,7 +143,7 @@ class FaultProxy:
     # --- what arrives at the receiver -------------------------------------------------------------
 
     async def _forward(self, request: Message, port: int) -> Message | None:
-        """The answer; None if the receiver is down, or dies meanwhile."""
+        """Returns the response, or None if the receiver is down or goes down."""
         try:
             reader, writer = await asyncio.open_connection(HOST, port, limit=_LIMIT_BYTES)
         except OSError:

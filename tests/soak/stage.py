@@ -1,4 +1,4 @@
-"""Stage: a federation of real peer processes in a folder, each known to the others by the proxy."""
+"""Stage: a federation of peer processes in a folder, which reach each other through the proxy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from qns.cli.history import federation_of, open_stores
-from qns.cli.rest import unrest
+from qns.cli.commands.history import federation_of, open_stores
+from qns.cli.pending_work import pending_work
 from qns.d2q.shipped import WEATHER
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
@@ -39,15 +39,15 @@ resend_after_s = 2.0
 gossip_every_s = 2.0
 lease_s = 6.0
 """
-"""Shorter times than in production: a minute holds what takes an hour there."""
+"""The times are shorter than in production, so that more happens in a minute."""
 _READY_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 30.0
 _PORTS = range(20_000, 32_000)
-"""Below those that a system gives to connections: a peer finds its own free at every start."""
+"""Below the ephemeral ports of the system, so that a peer's port is free at every start."""
 
 
 class Unwell(Exception):
-    """A peer does not start, ends by itself, does not end when asked; or they never rest."""
+    """Raised if a peer does not start or stop, or exits by itself, or if messages never cease."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,9 +55,9 @@ class PeerProcess:
     name: str
     folder: Path
     port: int
-    lives: int = 0
+    starts: int = 0
     _is_ended: bool = False
-    """By us: nobody is surprised when it is down."""
+    """True if the test has ended the process."""
     _process: asyncio.subprocess.Process | None = None
 
     @property
@@ -69,12 +69,16 @@ class PeerProcess:
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
-        """Until it says that it listens, or is killed before."""
-        self.lives += 1
+        """Starts the process and waits until it listens or is killed."""
+        self.starts += 1
         log = os.open(self.folder / f"{self.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "qns.cli", "peer", "run"),
+                sys.executable,
+                "-m",
+                "qns.cli",
+                "peer",
+                "run",
                 str(self.folder / f"{self.name}.toml"),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -99,13 +103,13 @@ class PeerProcess:
             self._process.send_signal(number)
 
     async def kill(self) -> None:
-        """SIGKILL: whatever it is doing."""
+        """Ends the process with SIGKILL."""
         self.signal(signal.SIGKILL)
         if self._process is not None:
             await self._process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM: it ends by itself, with status 0."""
+        """Stops the process with SIGTERM; raises Unwell unless it exits with status 0 in time."""
         process = self._process
         if process is None or not self.is_up:
             return
@@ -115,16 +119,17 @@ class PeerProcess:
                 status = await process.wait()
         except TimeoutError:
             await self.kill()
-            raise Unwell(f"{self.name} did not end within {_ENDS_WITHIN_S:.0f} s") from None
+            raise Unwell(f"{self.name} did not exit within {_ENDS_WITHIN_S:.0f} s") from None
         if status != 0:
-            raise Unwell(f"{self.name} ended with status {status} when asked to stop")
+            raise Unwell(f"{self.name} exited with status {status} after SIGTERM")
 
     def check(self) -> None:
-        """Whoever is down was ended by us."""
+        """Raises Unwell if the process has exited by itself."""
         process = self._process
         if process is not None and not self.is_up and not self._is_ended:
             raise Unwell(
-                f"{self.name} ended by itself with status {process.returncode}: see {self.name}.log"
+                f"{self.name} exited by itself with status {process.returncode}: "
+                f"see {self.name}.log"
             )
 
 
@@ -154,7 +159,7 @@ class Stage:
         return stage
 
     def install(self, federation: Federation) -> None:
-        """Whoever starts next has this document, and tells the others."""
+        """Writes the document that peers read when they start."""
         self.federation = federation
         new = self.folder / "federation.new"
         new.write_bytes(write_federation(federation))
@@ -165,7 +170,7 @@ class Stage:
         return {name: self.folder / f"{name}.db" for name in self.peers}
 
     async def start(self, *names: str) -> None:
-        """Those that are down."""
+        """Starts the named peers, or all, unless they are running."""
         down = [self.peers[name] for name in names or self.peers if not self.peers[name].is_up]
         await asyncio.gather(*(peer.start() for peer in down))
 
@@ -173,7 +178,7 @@ class Stage:
         await asyncio.gather(*(peer.stop() for peer in self.peers.values()))
 
     async def end(self) -> None:
-        """Whatever has happened: nothing of it goes on."""
+        """Kills all processes and closes the proxy."""
         await asyncio.gather(*(peer.kill() for peer in self.peers.values()))
         await self.proxy.close()
 
@@ -182,14 +187,14 @@ class Stage:
             peer.check()
 
     def unrest(self, absent: Collection[str] = ()) -> str | None:
-        """What is still under way, as the stores tell; the peers do not run."""
+        """Returns what is still under way according to the stores of the stopped peers, or None."""
         with ExitStack() as opened:
             stores = open_stores(self.stores.values(), opened)
-            return unrest(federation_of(stores), stores, absent)
+            return pending_work(federation_of(stores), stores, absent)
 
 
 def some_classes(chance: Random) -> list[str]:
-    """What an organisation hosts."""
+    """Draws the classes that an organisation hosts."""
     return ["Report", *(each for each in CLASSES if chance.random() < 0.6)]
 
 

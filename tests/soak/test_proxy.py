@@ -1,4 +1,4 @@
-"""The fault proxy: each fault is what it says, seen from both ends of a real connection."""
+"""The fault proxy: each fault has its effect at both ends of a TCP connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_ANSWER = (aiohttp.ClientError, asyncio.TimeoutError)
 
 @dataclass
 class Bench:
-    """A sender, the proxy and a receiver that notes what arrives and repeats it in its answer."""
+    """A sender, the proxy, and a receiver that records and returns the requests that arrive."""
 
     proxy: FaultProxy
     session: aiohttp.ClientSession
@@ -34,7 +34,7 @@ class Bench:
             return await response.text()
 
     async def arrival(self, text: str) -> None:
-        """Waits until it has come."""
+        """Waits until the request has arrived."""
         async with asyncio.timeout(10):
             while text not in self.arrived:
                 await asyncio.sleep(0.01)
@@ -86,7 +86,7 @@ class Counted:
     arrived: list[str]
 
 
-def test_in_fair_weather_everything_passes_on_one_connection() -> None:
+def test_proxy_without_faults_forwards_every_request() -> None:
     async def story(found: Bench) -> None:
         for number in range(5):
             assert (await found.post(f"m{number}")).startswith(f"had m{number} ")
@@ -95,7 +95,7 @@ def test_in_fair_weather_everything_passes_on_one_connection() -> None:
     assert counted == Counted({}, 5, [f"m{number}" for number in range(5)])
 
 
-def test_a_delayed_request_arrives_and_is_answered() -> None:
+def test_delayed_request_arrives_and_is_answered() -> None:
     async def story(found: Bench) -> None:
         assert (await found.post("late")).startswith("had late ")
 
@@ -104,7 +104,7 @@ def test_a_delayed_request_arrives_and_is_answered() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fault", [Fault.DROP, Fault.CUT_REQUEST])
-def test_a_lost_request_never_arrives(fault: Fault, seed: int) -> None:
+def test_lost_request_never_arrives(fault: Fault, seed: int) -> None:
     async def story(found: Bench) -> None:
         with pytest.raises(NO_ANSWER):
             await found.post("lost")
@@ -117,7 +117,7 @@ def test_a_lost_request_never_arrives(fault: Fault, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fault", [Fault.LOSE_RESPONSE, Fault.CUT_RESPONSE])
-def test_of_a_lost_response_the_request_arrived(fault: Fault, seed: int) -> None:
+def test_request_arrives_although_its_response_is_lost(fault: Fault, seed: int) -> None:
     async def story(found: Bench) -> None:
         with pytest.raises(NO_ANSWER):
             await found.post("heard")
@@ -125,7 +125,7 @@ def test_of_a_lost_response_the_request_arrived(fault: Fault, seed: int) -> None
     assert with_fault(fault, story, seed) == Counted({fault: 1}, 0, ["heard"])
 
 
-def test_a_duplicate_arrives_twice_and_is_answered_once() -> None:
+def test_duplicated_request_arrives_twice_and_is_answered_once() -> None:
     async def story(found: Bench) -> None:
         assert (await found.post("twice")).startswith("had twice ")
         await found.proxy.settle()
@@ -135,7 +135,7 @@ def test_a_duplicate_arrives_twice_and_is_answered_once() -> None:
     )
 
 
-def test_what_is_held_back_arrives_after_what_was_sent_later() -> None:
+def test_request_that_is_held_back_arrives_after_a_later_one_of_the_same_sender() -> None:
     async def story(found: Bench) -> None:
         with pytest.raises(NO_ANSWER):
             await found.post("first")
@@ -149,7 +149,7 @@ def test_what_is_held_back_arrives_after_what_was_sent_later() -> None:
     assert counted.arrived == ["of another", "second", "first"]
 
 
-def test_what_is_held_back_arrives_at_the_end_at_the_latest() -> None:
+def test_request_that_is_held_back_arrives_when_the_proxy_settles() -> None:
     async def story(found: Bench) -> None:
         with pytest.raises(NO_ANSWER):
             await found.post("first")
@@ -159,7 +159,7 @@ def test_what_is_held_back_arrives_at_the_end_at_the_latest() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_partition_stops_one_way_only(seed: int) -> None:
+def test_partition_blocks_requests_in_one_direction_only(seed: int) -> None:
     async def story(found: Bench) -> None:
         found.proxy.weather.blocked.add(("INPS", "CoC"))
         with pytest.raises(NO_ANSWER):
@@ -174,7 +174,7 @@ def test_a_partition_stops_one_way_only(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_of_a_partition_the_other_way_only_the_answer_is_lost(seed: int) -> None:
+def test_partition_in_the_other_direction_loses_only_the_response(seed: int) -> None:
     async def story(found: Bench) -> None:
         found.proxy.weather.blocked.add(("CoC", "INPS"))
         with pytest.raises(NO_ANSWER):
@@ -185,7 +185,7 @@ def test_of_a_partition_the_other_way_only_the_answer_is_lost(seed: int) -> None
     assert counted.injected == {Fault.PARTITION: 1}
 
 
-def test_a_receiver_that_is_down_is_no_answer() -> None:
+def test_request_to_a_receiver_that_is_down_is_not_answered() -> None:
     async def play() -> None:
         async with bench(Weather(Random(1))) as found:
             port = await found.proxy.listen("gone", 1)
@@ -196,7 +196,7 @@ def test_a_receiver_that_is_down_is_no_answer() -> None:
     asyncio.run(play())
 
 
-def test_rough_weather_brings_every_fault_and_half_of_the_requests_pass() -> None:
+def test_roughness_of_one_half_injects_every_fault_and_about_half_of_the_requests_pass() -> None:
     async def story(found: Bench) -> None:
         found.proxy.weather.roughness = 0.5
         for number in range(200):

@@ -1,4 +1,4 @@
-"""Real peers under real faults, for a short while; `python -m tests.soak` does it for long."""
+"""A short soak of peer processes under faults; `python -m tests.soak` runs a long one."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from tests.soak.harness import Outcome, Soak
 CHAOS_S = 8.0
 
 
-def test_real_peers_under_real_faults_keep_what_they_promise(tmp_path: Path) -> None:
-    """One test, because all of it looks at the same run."""
+def test_peer_processes_under_faults_violate_no_rule(tmp_path: Path) -> None:
+    """All checks are in one test because they concern the same run."""
     soaked = asyncio.run(Soak(secrets.randbelow(1_000_000), tmp_path, CHAOS_S).run())
-    told = "\n".join((f"seed {soaked.seed}, {soaked.folder}", *soaked.violations))
-    assert not soaked.violations, told
-    _there_was_something_to_lose(soaked)
-    _the_command_line_comes_to_the_same_verdict(tmp_path)
+    report = "\n".join((f"seed {soaked.seed}, {soaked.folder}", *soaked.violations))
+    assert not soaked.violations, report
+    _check_activity(soaked)
+    _check_command_line(tmp_path)
     with (tmp_path / "history.jsonl").open(encoding="utf-8") as file:
         history = list(read_records(file))
     for is_such in (_is_owed_notification(history), _is_notified_event(history), _is_first_number):
-        _what_is_taken_away_is_missed(history, is_such)
+        _check_removal_is_detected(history, is_such)
 
 
-def _there_was_something_to_lose(soaked: Outcome) -> None:
+def _check_activity(soaked: Outcome) -> None:
+    """Asserts that enough happened for the verdict to mean something."""
     assert soaked.counts["kills"] >= 1
     assert any(what.startswith("fault") and number for what, number in soaked.counts.items())
     assert soaked.counts["publications acknowledged"] >= 1
@@ -39,15 +40,16 @@ def _there_was_something_to_lose(soaked: Outcome) -> None:
     assert soaked.verdict.checks[Rule.LIVENESS] >= 1
 
 
-def _the_command_line_comes_to_the_same_verdict(folder: Path) -> None:
+def _check_command_line(folder: Path) -> None:
+    """Asserts that `qns history` and `qns verify` come to the same verdict."""
     stores = sorted(str(path) for path in folder.glob("*.db"))
     out = str(folder / "again.jsonl")
     assert qns(["history", *stores, "--out", out]) == 0
     assert qns(["verify", out]) == 0
 
 
-def _what_is_taken_away_is_missed(history: list[Record], is_such: Callable[[Record], bool]) -> None:
-    """So a peer that does not do it would be noticed."""
+def _check_removal_is_detected(history: list[Record], is_such: Callable[[Record], bool]) -> None:
+    """Asserts that the judge detects a missing record, as of a peer that did not do the work."""
     places = [place for place, record in enumerate(history) if is_such(record)]
     assert any(not judge([*history[:place], *history[place + 1 :]]).holds for place in places[:50])
 

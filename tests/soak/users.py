@@ -1,6 +1,6 @@
-"""Users: subscribe, read, pause, renew, unsubscribe and publish over SOAP, whatever breaks.
+"""Users: subscribe, read, pause, renew, unsubscribe and publish over SOAP under faults.
 
-A request is made again until it is answered. What was answered is written into the ledger.
+A request is retried until it is answered. Answered requests are written into the ledger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qns.iil.requests import (
     Deliveries,
     Pause,
     Publish,
-    Read,
+    PullDeliveries,
     Renew,
     Request,
     Resume,
@@ -38,15 +38,15 @@ from tests.soak.workload import OWNER, Workload
 _ANSWER_WITHIN_S = 10.0
 _UNANSWERED = (aiohttp.ClientError, OSError, TimeoutError, Busy)
 _UNKNOWN = ValueRefused
-"""How a caller hears that there is no such subscription."""
+"""The error for a subscription that does not exist."""
 
 
-class Moot(Exception):
-    """Not answered in time: whether it was done is not known, and it is too late to ask again."""
+class TooLate(Exception):
+    """Raised if a request was not answered in time; whether it had an effect is unknown."""
 
 
 @dataclass(slots=True)
-class Living:
+class ActiveSubscription:
     """A subscription that has not been ended."""
 
     organisation: str
@@ -66,19 +66,19 @@ class Users:
     chance: Random
     workload: Workload
     ledger: Ledger = field(default_factory=Ledger)
-    living: dict[str, list[Living]] = field(default_factory=dict)
-    """Organisation -> its subscriptions that nobody is busy with."""
+    idle: dict[str, list[ActiveSubscription]] = field(default_factory=dict)
+    """By organisation: subscriptions that no task uses at the moment."""
     requests: int = 0
-    repeated: int = 0
+    retries: int = 0
     is_over: bool = False
-    """Everybody finishes what he is doing."""
+    """True if users must stop after what they are doing."""
 
     # --- requests ---------------------------------------------------------------------------------
 
     async def ask(
         self, organisation: str, request: Request, *, wait_s: float = 0.0, until: float = inf
     ) -> Answer:
-        """Again and again, until the peer has answered."""
+        """Sends a request until the peer answers; raises TooLate after `until`."""
         url = self.stage.peers[organisation].url + "local"
         body, action = write_local(request, wait_s=wait_s, schema=self.stage.federation.schema)
         headers = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": action}
@@ -93,15 +93,15 @@ class Users:
                 ) as response:
                     return read_local(request, response.status, await response.read())
             except _UNANSWERED:
-                self.repeated += 1
+                self.retries += 1
                 if time.time() > until:
-                    raise Moot from None
+                    raise TooLate from None
                 await asyncio.sleep(self.chance.uniform(0.05, 0.4))
 
     # --- publishers -------------------------------------------------------------------------------
 
     async def publish(self, source: str, published: Callable[[str], None]) -> None:
-        """Mostly in bursts, until it is over; tells whenever an event was accepted."""
+        """Publishes in bursts until it is over; calls `published` for each accepted event."""
         while not self.is_over:
             await asyncio.sleep(self.chance.expovariate(2.0))
             if self.chance.random() < 0.05:
@@ -111,7 +111,7 @@ class Users:
                 published(source)
 
     async def publish_many(self, source: str, number: int) -> None:
-        """All at once."""
+        """Publishes events concurrently."""
         await asyncio.gather(*(self.publish_one(source) for _ in range(number)))
 
     async def publish_one(self, source: str) -> None:
@@ -125,33 +125,33 @@ class Users:
     # --- subscribers ------------------------------------------------------------------------------
 
     async def subscribe(self, organisation: str) -> None:
-        """One subscription after the other, until it is over; the last one lives on."""
+        """Uses one subscription after the other until it is over; the last one is kept."""
         while not self.is_over:
-            idle = self.living.setdefault(organisation, [])
+            idle = self.idle.setdefault(organisation, [])
             one = idle.pop() if idle else await self._subscribe(organisation)
-            if one is not None and await self._live(one):
+            if one is not None and await self._use(one):
                 idle.append(one)
 
-    async def _subscribe(self, organisation: str) -> Living | None:
+    async def _subscribe(self, organisation: str) -> ActiveSubscription | None:
         request = self.workload.subscription(organisation)
-        one = Living(organisation, request.id, request.lifetime_s)
+        one = ActiveSubscription(organisation, request.id, request.lifetime_s)
         self.ledger.readers[one.who] = Reader(request.group)
         if not await self._begin(one, request):
             return None
         self.ledger.subscribed.add(one.who)
         return one
 
-    async def _begin(self, one: Living, request: Subscribe) -> bool:
+    async def _begin(self, one: ActiveSubscription, request: Subscribe) -> bool:
         until = time.time() + 0.7 * request.lifetime_s
         try:
             await self.ask(one.organisation, request, until=until)
-        except Moot:  # it may have begun, and ended: to ask again would begin it anew
+        except TooLate:  # it may have begun and expired; a retry would begin it again
             self.ledger.readers[one.who].is_over = True
             return False
         return True
 
-    async def _live(self, one: Living) -> bool:
-        """Reads for a while; whether the subscription still lives then."""
+    async def _use(self, one: ActiveSubscription) -> bool:
+        """Uses a subscription for a while; True if it still exists then."""
         leaves_at = time.time() + self.chance.uniform(3.0, 30.0)
         try:
             while not self.is_over:
@@ -164,7 +164,7 @@ class Users:
             return False
         return True
 
-    async def _act(self, one: Living) -> None:
+    async def _act(self, one: ActiveSubscription) -> None:
         chance = self.chance.random()
         if one.is_paused or chance < 0.05:
             await self._pause_or_resume(one)
@@ -174,20 +174,22 @@ class Users:
         else:
             await self.read(one, wait_s=1.0)
 
-    async def _pause_or_resume(self, one: Living) -> None:
+    async def _pause_or_resume(self, one: ActiveSubscription) -> None:
         request = Resume(OWNER, one.id) if one.is_paused else Pause(OWNER, one.id)
         try:
             await self.ask(one.organisation, request)
-        except NotAllowed as problem:  # the first attempt was not answered, but done
+        except NotAllowed as problem:  # an earlier attempt succeeded without an answer
             if "already" not in problem.problem:
                 raise
         one.is_paused = not one.is_paused
 
-    async def read(self, one: Living, *, wait_s: float = 0.0) -> int:
-        """Reads on where it stopped and mostly acknowledges; how many deliveries there were."""
+    async def read(self, one: ActiveSubscription, *, wait_s: float = 0.0) -> int:
+        """Reads new deliveries and usually acknowledges them; returns their number."""
         reader, chance = self.ledger.readers[one.who], self.chance.random()
-        forgot = chance < 0.1  # and reads again what is not acknowledged
-        request = Read(OWNER, one.id, 0 if forgot else reader.cursor, 3 if chance > 0.8 else 100)
+        forgot = chance < 0.1  # the reader forgets its cursor and reads unacknowledged ones again
+        request = PullDeliveries(
+            OWNER, one.id, 0 if forgot else reader.cursor, 3 if chance > 0.8 else 100
+        )
         answer = await self.ask(one.organisation, request, wait_s=0.0 if forgot else wait_s)
         assert isinstance(answer, Deliveries)
         for delivery in answer.deliveries:
@@ -199,14 +201,14 @@ class Users:
             reader.acknowledged = max(reader.acknowledged, upto)
         return len(answer.deliveries)
 
-    async def _unsubscribe(self, one: Living) -> None:
+    async def _unsubscribe(self, one: ActiveSubscription) -> None:
         self.ledger.readers[one.who].is_over = True
-        with suppress(_UNKNOWN):  # the first attempt was not answered, but done
+        with suppress(_UNKNOWN):  # an earlier attempt succeeded without an answer
             await self.ask(one.organisation, Unsubscribe(OWNER, one.id))
         self.ledger.unsubscribed.add(one.who)
 
-    def _gone(self, one: Living, problem: Exception) -> None:
-        """It has expired, or else it was lost."""
+    def _gone(self, one: ActiveSubscription, problem: Exception) -> None:
+        """Marks a subscription as over, and as lost unless it can have expired."""
         self.ledger.readers[one.who].is_over = True
         if one.lifetime_s == inf:
             self.ledger.wrong.append(f"lost: subscription {one.who}: {problem}")
@@ -214,14 +216,14 @@ class Users:
     # --- at the end -------------------------------------------------------------------------------
 
     async def resume_all(self) -> None:
-        for one in self._idle():
+        for one in self._all_idle():
             if one.is_paused:
                 with suppress(_UNKNOWN):
                     await self._pause_or_resume(one)
 
     async def read_all(self) -> None:
-        """All that is left to be read."""
-        for one in self._idle():
+        """Reads all remaining deliveries."""
+        for one in self._all_idle():
             reader = self.ledger.readers[one.who]
             try:
                 while await self._read_rest(one, reader):
@@ -229,12 +231,12 @@ class Users:
             except _UNKNOWN as problem:
                 self._gone(one, problem)
 
-    async def _read_rest(self, one: Living, reader: Reader) -> bool:
+    async def _read_rest(self, one: ActiveSubscription, reader: Reader) -> bool:
         before = reader.cursor
         await self.read(one)
-        answer = await self.ask(one.organisation, Read(OWNER, one.id, reader.cursor, 1))
+        answer = await self.ask(one.organisation, PullDeliveries(OWNER, one.id, reader.cursor, 1))
         assert isinstance(answer, Deliveries)
         return bool(answer.deliveries) or reader.cursor > before
 
-    def _idle(self) -> list[Living]:
-        return [one for many in self.living.values() for one in many]
+    def _all_idle(self) -> list[ActiveSubscription]:
+        return [one for many in self.idle.values() for one in many]

@@ -1,4 +1,4 @@
-"""Weather: what happens to the requests on their way, drawn from one seed."""
+"""Weather: decides which fault each request between peers meets, from one seed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from random import Random
 
 
 class Fault(StrEnum):
-    """What may befall one request. `PARTITION` is not drawn: it lasts until it is mended."""
+    """The faults of a request. `PARTITION` is not drawn: it lasts until it is healed."""
 
     DELAY = "delay"
     DROP = "drop"
-    """It is never forwarded; the connection closes."""
+    """The request is not forwarded, and the connection closes."""
     DUPLICATE = "duplicate"
-    """It arrives twice, the second time much later perhaps; one of the answers comes back."""
+    """The request arrives twice, possibly much later; one of the responses is returned."""
     REORDER = "reorder"
-    """It is held back until a later one has passed, whether anybody waits for it or not."""
+    """The request is held back until a later one has passed; its response is lost."""
     CUT_REQUEST = "cut request"
-    """Its first half arrives, then the connection breaks; likewise `CUT_RESPONSE`."""
+    """A part of the request arrives, then the connection closes."""
     CUT_RESPONSE = "cut response"
+    """A part of the response is returned, then the connection closes."""
     LOSE_RESPONSE = "lose response"
-    """It arrives and is served, but its answer does not come back."""
+    """The request is served, but its response is not returned."""
     PARTITION = "partition"
 
 
@@ -32,11 +33,11 @@ DRAWN = tuple(fault for fault in Fault if fault is not Fault.PARTITION)
 class Weather:
     chance: Random
     roughness: float = 0.0
-    """How many of the requests meet with a fault, from 0 to 1."""
+    """The share of requests that meet a fault, from 0 to 1."""
     longest_delay_s: float = 3.0
     faults: tuple[Fault, ...] = DRAWN
     blocked: set[tuple[str, str]] = field(default_factory=set)
-    """(from, to): nothing passes this way, neither requests nor answers to the other's."""
+    """Pairs (sender, receiver) between which neither requests nor responses pass."""
 
     def draw(self) -> Fault | None:
         if self.chance.random() >= self.roughness:
@@ -44,11 +45,11 @@ class Weather:
         return self.chance.choice(self.faults)
 
     def delay_s(self) -> float:
-        """Mostly short, now and then long enough for the sender to give up."""
+        """Draws a delay: usually short, sometimes long enough for the sender to time out."""
         return self.longest_delay_s * self.chance.random() ** 3
 
     def cut(self, size: int) -> int:
-        """How much of a message gets through: at least a byte, never all of it."""
+        """Draws how many bytes of a message pass: at least one, never all."""
         return self.chance.randrange(1, max(2, size))
 
     def heal(self) -> None:

@@ -1,4 +1,4 @@
-"""Workload: what users of the weather federation ask for and what its stations publish."""
+"""Workload: draws subscriptions and events of the weather federation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Workload:
     chance: Random
     stage: Stage
     number: int = 0
-    """Ids are counted over the whole soak: none is ever used again."""
+    """The last id; ids are not reused during a soak."""
 
     def subscription(self, organisation: str) -> Subscribe:
         chance = self.chance

@@ -1,7 +1,8 @@
-"""Hypothesis strategies for every message of the contract, made from its tables."""
+"""Hypothesis strategies for every message of the contract, built from its tables."""
 
 from __future__ import annotations
 
+from datetime import UTC
 from functools import cache
 from math import inf
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from qns.errors import DocumentError
-from qns.soap.operations import EXCHANGES, FAULTS, Message
+from qns.soap.operations import FAULTS, OPERATION_CODECS, Message
 from qns.soap.shapes import LARGEST, Field, Leaf, Occurs, Shape
 
 MESSAGES: dict[str, Message] = {
     message.name: message
-    for exchange in EXCHANGES.values()
-    for message in (exchange.request, exchange.reply)
+    for codec in OPERATION_CODECS.values()
+    for message in (codec.request, codec.reply)
 } | {fault.name: fault for fault in FAULTS.values()}
 
 _UNSENDABLE = [chr(code) for code in range(32) if chr(code) not in "\t\n\r"] + ["\ufffe", "\uffff"]
@@ -33,12 +34,13 @@ _LEAVES: dict[Leaf, st.SearchStrategy[Any]] = {
     Leaf.FLAG: st.booleans(),
     Leaf.SECONDS: SECONDS,
     Leaf.WAIT: st.floats(0, 60, allow_nan=False),
+    Leaf.MOMENT: st.datetimes(timezones=st.just(UTC)),
     Leaf.BYTES: st.binary(max_size=40),
 }
 
 
 def messages(shape: Shape) -> st.SearchStrategy[Any]:
-    """Objects of a shape."""
+    """Returns a strategy for the objects of a shape."""
     return _objects(shape, 2)
 
 
@@ -52,7 +54,7 @@ def _objects(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
 def _made(shape: Shape, values: tuple[Any, ...]) -> Any:
     try:
         return shape.make(*values)
-    except DocumentError:  # a reply to changeSub that says neither this nor that
+    except DocumentError:  # a reply to changeSub that contradicts itself
         return None
 
 

@@ -1,4 +1,4 @@
-"""Small damages to an envelope, of the kind that clients and attackers make."""
+"""Changes an envelope in small ways, as faulty clients and attackers do."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ NAMESPACE = "urn:qns:peer:1"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 XSD = "http://www.w3.org/2001/XMLSchema"
 
-TEXTS = [
-    *("", " ", "0", "1", " 12 ", "\n7\t", "+3", "-0", "-1", "007", "1.0", "1e3", "1_000", "0x1F"),
-    *("9223372036854775807", "9223372036854775808", "18446744073709551616", "٣", "1 2"),
-    f"{'0' * 5_000}1",
-    *("INF", "+INF", "-INF", "NaN", "inf", "Infinity", "nan", ".5", "5.", "1E400", "1e-400", "60"),
-    *("true", "TRUE", " true ", "false", "yes", "01"),
-    *("YQ==", "YQ=", "YQ", "YR==", " Y Q = = ", "YQ==YQ==", "YWI=\n", "====", "a", "é", "YQ-_"),
-    *("a&b", "<x>", "]]>", "\r", "\r\n", " INPS ", "è€𝄞", "\u00a0 5", "INPS"),
-]
+_NUMBERS = ("", " ", "0", "1", " 12 ", "\n7\t", "+3", "-0", "-1", "007", "1 2", "٣")
+_LARGE_NUMBERS = ("9223372036854775807", "9223372036854775808", "18446744073709551616")
+_OTHER_NUMBERS = ("1.0", "1e3", "1_000", "0x1F", f"{'0' * 5_000}1", ".5", "5.", "60")
+_INFINITIES = ("INF", "+INF", "-INF", "NaN", "inf", "Infinity", "nan", "1E400", "1e-400")
+_FLAGS = ("true", "TRUE", " true ", "false", "yes", "01")
+_BASE64 = ("YQ==", "YQ=", "YQ", "YR==", " Y Q = = ", "YQ==YQ==", "YWI=\n", "====", "YQ-_")
+_NAMES = ("a", "é", "a&b", "<x>", "]]>", "\r", "\r\n", " INPS ", "è€𝄞", "\u00a0 5", "INPS")
+TEXTS = _NUMBERS + _LARGE_NUMBERS + _OTHER_NUMBERS + _INFINITIES + _FLAGS + _BASE64 + _NAMES
 
 
 def mutate(text: str, choose: random.Random) -> bytes:
-    """The envelope after one to three damages."""
+    """Returns the envelope after one to three changes."""
     root = etree.fromstring(text.encode())
     raw: list[tuple[str, str]] = []
     for _ in range(choose.randint(1, 3)):
@@ -147,9 +146,24 @@ def _header(root: Element, choose: random.Random) -> None:
     root.insert(0, header)
 
 
+# A mutation that is listed more often is chosen more often.
 _TREE = [
-    *(_change_text, _change_text, _change_text, _swap_texts, _remove, _repeat, _swap, _move),
-    *(_rename, _blank_space, _blank_space, _stray_text, _attribute, _reserve, _reserve, _deepen),
+    _change_text,
+    _change_text,
+    _change_text,
+    _swap_texts,
+    _remove,
+    _repeat,
+    _swap,
+    _move,
+    _rename,
+    _blank_space,
+    _blank_space,
+    _stray_text,
+    _attribute,
+    _reserve,
+    _reserve,
+    _deepen,
     _header,
 ]
 

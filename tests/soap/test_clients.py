@@ -1,4 +1,4 @@
-"""The clients' side: what is made of an answer, and of what is none."""
+"""The two clients: what they make of replies, of faults and of bytes that are neither."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from qns.edl.messages import (
     Notified,
     Notify,
     Outcome,
+    RelayAcknowledgement,
     Request,
     SendAll,
     Skip,
+    Standing,
     SubChanged,
 )
 from qns.errors import Busy, DocumentError, NotAllowed, QnsError, ValueRefused
 from qns.iil.requests import InstallDocument, Pause, Publish, Published, Subscribe
-from qns.inputs import Received
-from qns.soap.endpoint import Endpoint
+from qns.peer.inputs import Received
+from qns.soap.endpoint import Endpoint, SoapRefusal
 from qns.soap.local_client import read_local, write_local
-from qns.soap.operations import EXCHANGES
+from qns.soap.operations import OPERATION_CODECS
 from qns.soap.peer_client import read_reply, write_call
 from qns.soap.shapes import Port
 from qns.soap.typed_event import TypedEvent, TypedPublish, TypedValue
@@ -52,7 +54,7 @@ def skip(number: int) -> Skip:
 
 
 @given(st.lists(st.booleans(), max_size=6))
-def test_outcomes_come_back_in_the_order_of_what_was_sent(kinds: list[bool]) -> None:
+def test_outcomes_are_returned_in_the_order_of_the_sent_items(kinds: list[bool]) -> None:
     items: list[Item] = [notification(at) if kind else skip(at) for at, kind in enumerate(kinds)]
     sent = enveloped(Notify(tuple(items)))
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
@@ -72,7 +74,7 @@ def _name(item: Item) -> str:
     return item.event if isinstance(item, Notification) else f"skip {item.last}"
 
 
-def test_an_answer_with_another_number_of_outcomes_is_none() -> None:
+def test_reply_with_another_number_of_outcomes_is_not_used() -> None:
     sent = enveloped(Notify((notification(1),)))
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, Envelope("INAIL", 1, (), Notified((), None)))
@@ -80,7 +82,9 @@ def test_an_answer_with_another_number_of_outcomes_is_none() -> None:
 
 
 @pytest.mark.parametrize("body", [SendAll(), SubChanged(1, 2, 3, 4, ())])
-def test_a_change_is_in_force_or_to_be_sent_anew(body: SendAll | SubChanged) -> None:
+def test_reply_to_change_sub_is_ignored_if_send_all_contradicts_its_content(
+    body: SendAll | SubChanged,
+) -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     answer = Envelope("INAIL", 1, (), body)
@@ -105,21 +109,21 @@ def test_a_change_is_in_force_or_to_be_sent_anew(body: SendAll | SubChanged) -> 
         (500, ENDPOINT.failure(None).body),
     ],
 )
-def test_what_is_no_answer_of_a_peer_is_none_and_never_an_exception(
-    status: int, body: bytes
-) -> None:
+def test_peer_client_returns_none_for_a_body_that_is_not_a_reply(status: int, body: bytes) -> None:
     assert read_reply(enveloped(CHANGE), status, body) is None
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_at_all_are_no_answer(body: bytes) -> None:
+def test_clients_reject_arbitrary_bytes_as_a_reply(body: bytes) -> None:
     assert read_reply(enveloped(CHANGE), 200, body) is None
     with pytest.raises(DocumentError):
         read_local(Pause("me", "s1"), 200, body)
 
 
-@given(messages(EXCHANGES["changeSub"].reply.shape), st.data())
-def test_an_answer_cut_short_is_none(answer: Envelope, data: st.DataObject) -> None:
+@given(messages(OPERATION_CODECS["changeSub"].reply.shape), st.data())
+def test_peer_client_returns_none_for_a_truncated_reply(
+    answer: Envelope, data: st.DataObject
+) -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, answer)
@@ -128,7 +132,7 @@ def test_an_answer_cut_short_is_none(answer: Envelope, data: st.DataObject) -> N
     assert read_reply(sent, 200, reply.body[:cut]) is None
 
 
-def test_a_fault_of_the_peer_is_its_answer() -> None:
+def test_peer_client_returns_a_fault_of_the_peer_as_its_reply() -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     fault = Envelope("INAIL", 7, (), Fault("INPS is not a member", permanent=True))
@@ -136,7 +140,25 @@ def test_a_fault_of_the_peer_is_its_answer() -> None:
     assert read_reply(sent, reply.status, reply.body) == fault
 
 
-def test_an_error_of_the_process_is_no_answer_of_the_peer() -> None:
+def test_version_that_cannot_relay_acknowledgements_answers_with_a_permanent_fault() -> None:
+    """A missing answer would mean that the other peer is unreachable."""
+    standing = Standing(1, 1, 1, 1, 3)
+    sent = enveloped(RelayAcknowledgement("CoC", "INPS", standing, ("INPS",)))
+    body, _ = write_call(sent)
+    unknown = body.replace(b"relayAcknowledgement", b"operationOfLater")
+    with pytest.raises(SoapRefusal) as refusal:
+        ENDPOINT.decode(Port.PEER, {**HEADERS, "SOAPAction": '"operationOfLater"'}, unknown)
+    reply = refusal.value.reply
+    answer = read_reply(sent, reply.status, reply.body, "INAIL")
+    assert answer is not None
+    assert answer.sender == "INAIL"
+    assert isinstance(answer.body, Fault)
+    assert answer.body.permanent
+    busy = ENDPOINT.failure(None)
+    assert read_reply(sent, busy.status, busy.body, "INAIL") is None
+
+
+def test_peer_client_returns_none_for_an_error_of_the_process() -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, Busy("too much to do"))
@@ -147,23 +169,25 @@ def test_an_error_of_the_process_is_no_answer_of_the_peer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "raised_type"),
     [
         (ValueRefused("wrong", place="column 3", remedy="mend it"), ValueRefused),
         (NotAllowed("wrong", place="column 3", remedy="mend it"), NotAllowed),
         (Busy("wrong", place="column 3", remedy="mend it"), Busy),
     ],
 )
-def test_a_program_is_told_the_peers_error(error: QnsError, told: type[QnsError]) -> None:
+def test_local_client_raises_the_error_of_the_peer(
+    error: QnsError, raised_type: type[QnsError]
+) -> None:
     request = Subscribe("me", "Thing")
     call = ENDPOINT.decode(Port.LOCAL, HEADERS, write_local(request)[0])
     reply = ENDPOINT.reply(call, error)
-    with pytest.raises(told) as raised:
+    with pytest.raises(raised_type) as raised:
         read_local(request, reply.status, reply.body)
     assert str(raised.value) == str(error)
 
 
-def test_a_fault_of_somebody_else_is_told_with_its_reason() -> None:
+def test_local_client_reports_the_reason_of_a_fault_without_detail() -> None:
     body = ENDPOINT.failure(None).body
     start, end = body.index(b"<detail>"), body.index(b"</soap:Fault>")
     with pytest.raises(DocumentError, match="could not serve"):
@@ -171,14 +195,14 @@ def test_a_fault_of_somebody_else_is_told_with_its_reason() -> None:
 
 
 @given(events())
-def test_an_event_is_published_as_it_is(event: object) -> None:
+def test_published_event_arrives_unchanged(event: object) -> None:
     request = Publish(event)  # type: ignore[arg-type]
     body, action = write_local(request, schema=ALL_TYPES)
     assert action == '"publish"'
     assert ENDPOINT.decode(Port.LOCAL, HEADERS, body).input == request
 
 
-def test_a_program_without_the_schema_publishes_texts() -> None:
+def test_program_without_the_schema_publishes_an_event_as_texts() -> None:
     typed = TypedEvent("e1", "thing", "INPS", data=(TypedValue("CODE", "a"),))
     request = TypedPublish("me", typed)
     call = ENDPOINT.decode(Port.LOCAL, HEADERS, write_local(request)[0])
@@ -189,7 +213,7 @@ def test_a_program_without_the_schema_publishes_texts() -> None:
     assert read_local(request, reply.status, reply.body) == answer
 
 
-def test_what_the_port_does_not_offer_is_refused_before_it_is_sent() -> None:
+def test_local_client_rejects_a_request_that_the_port_does_not_offer() -> None:
     with pytest.raises(ValueRefused, match="InstallDocument"):
         write_local(InstallDocument(b""))
     with pytest.raises(ValueRefused, match="schema"):

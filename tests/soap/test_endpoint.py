@@ -1,4 +1,4 @@
-"""The server's side: what becomes a call, what is refused, and with which fault."""
+"""The endpoint: which requests become calls, which are rejected, and with which fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from qns.iil.requests import (
     Pause,
     Publish,
     Published,
-    Read,
+    PullDeliveries,
     Renew,
     Request,
     Subscribe,
@@ -31,7 +31,7 @@ from qns.iil.requests import (
     Unsubscribe,
     Unsubscribed,
 )
-from qns.inputs import Received
+from qns.peer.inputs import Received
 from qns.soap.endpoint import Call, Endpoint, HttpReply, SoapRefusal
 from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import read_reply, write_call
@@ -66,10 +66,10 @@ def refused(
     headers: Mapping[str, str] = HEADERS,
     port: Port = Port.PEER,
 ) -> tuple[str, str, str]:
-    """The fault code, the kind of the typed fault and what it says is wrong."""
+    """Returns the fault code, the name of the typed fault and its problem."""
     with pytest.raises(SoapRefusal) as refusal:
         endpoint.decode(port, headers, body)
-    assert refusal.value.problem
+    assert refusal.value.error.problem
     return fault_in(refusal.value.reply)
 
 
@@ -88,6 +88,7 @@ def fault_in(reply: HttpReply) -> tuple[str, str, str]:
 LOCAL: list[tuple[Request, Answer]] = [
     (Subscribe("me", "Thing", "s1", "g", 5.0), Subscribed("s1", ("INPS", "CoC"), 17.25)),
     (Subscribe("me", "<subscription/>"), Subscribed("s2", (), inf)),
+    (Subscribe("me", "Thing from X"), Subscribed("s3", (), inf, ("X is no member", "a & b"))),
     (Unsubscribe("me", "s1"), Unsubscribed("s1", 3)),
     (Renew("me", "s1"), Subscribed("s1", (), inf)),
     (Pause("me", "s1"), Ok()),
@@ -95,7 +96,7 @@ LOCAL: list[tuple[Request, Answer]] = [
         ListSubscriptions("me"),
         Subscriptions((SubscriptionInfo("s1", "Thing", "", True, inf, ("CoC",), 1, 2, 3),)),
     ),
-    (Read("me", "s1", 3, 7), Deliveries((Delivery(4, "INPS", "e1", b"<event/>"),))),
+    (PullDeliveries("me", "s1", 3, 7), Deliveries((Delivery(4, "INPS", "e1", b"<event/>"),))),
     (
         Publish(Event("e1", "Thing", "INPS", {"Thing.Code": "a"}, {}, None, inf)),
         Published("e1", ("CoC",), again=True),
@@ -104,20 +105,20 @@ LOCAL: list[tuple[Request, Answer]] = [
 
 
 @pytest.mark.parametrize(("request_", "answer"), LOCAL)
-def test_a_local_request_and_its_answer_cross_the_wire(
+def test_local_request_and_answer_arrive_unchanged(
     endpoint: Endpoint, request_: Request, answer: Answer
 ) -> None:
     body, action = write_local(request_, wait_s=2.5, token="secret", schema=ALL_TYPES)
     call = endpoint.decode(Port.LOCAL, {**HEADERS, "SOAPAction": action}, body)
     assert call.input == request_
     assert call.port is Port.LOCAL
-    assert call.wait_s == (2.5 if isinstance(request_, Read) else 0.0)
+    assert call.wait_s == (2.5 if isinstance(request_, PullDeliveries) else 0.0)
     reply = endpoint.reply(call, answer)
     assert reply.status == 200
     assert read_local(request_, reply.status, reply.body) == answer
 
 
-def test_a_message_id_comes_back_as_relates_to_in_answers_and_in_faults(endpoint: Endpoint) -> None:
+def test_replies_and_faults_carry_the_message_id_as_relates_to(endpoint: Endpoint) -> None:
     body, action = write_call(GOSSIP, "urn:uuid:a&b")
     call = endpoint.decode(Port.PEER, {**HEADERS, "SOAPAction": action}, body)
     assert call == Call(Port.PEER, "gossip", Received(GOSSIP), "urn:uuid:a&b")
@@ -140,20 +141,20 @@ def test_a_message_id_comes_back_as_relates_to_in_answers_and_in_faults(endpoint
         (StoreFailed("wrong"), "soap:Server", "BusyFault"),
     ],
 )
-def test_an_error_becomes_the_fault_that_says_who_is_to_act(
+def test_error_becomes_the_fault_of_its_kind(
     endpoint: Endpoint, error: QnsError, code: str, kind: str
 ) -> None:
     call = Call(Port.LOCAL, "pause", Pause("me", "s1"))
     assert fault_in(endpoint.reply(call, error)) == (code, kind, "wrong")
 
 
-def test_an_unexpected_failure_tells_nothing_of_itself(endpoint: Endpoint) -> None:
+def test_unexpected_failure_gives_a_fault_without_details(endpoint: Endpoint) -> None:
     code, kind, problem = fault_in(endpoint.failure(None))
     assert (code, kind) == ("soap:Server", "BusyFault")
     assert problem == "the peer could not serve this request"
 
 
-def test_a_fault_of_the_peer_itself_carries_its_origin(endpoint: Endpoint) -> None:
+def test_fault_of_the_peer_carries_its_origin(endpoint: Endpoint) -> None:
     body, _ = write_call(GOSSIP)
     call = endpoint.decode(Port.PEER, HEADERS, body)
     for permanent in (True, False):
@@ -173,12 +174,12 @@ def test_a_fault_of_the_peer_itself_carries_its_origin(endpoint: Endpoint) -> No
         ({**HEADERS, "SOAPAction": '"hello"'}, "SOAPAction"),
     ],
 )
-def test_only_plain_soap_1_1_is_read(
+def test_endpoint_rejects_headers_of_anything_but_plain_soap_1_1(
     endpoint: Endpoint, headers: dict[str, str], problem: str
 ) -> None:
-    code, kind, told = refused(endpoint, enveloped(GOSSIP_TEXT), headers)
+    code, kind, reported = refused(endpoint, enveloped(GOSSIP_TEXT), headers)
     assert (code, kind) == ("soap:Client", "InvalidFault")
-    assert problem in told
+    assert problem in reported
 
 
 @pytest.mark.parametrize(
@@ -189,7 +190,9 @@ def test_only_plain_soap_1_1_is_read(
         {**HEADERS, "SOAPAction": "gossip", "Content-Encoding": "identity"},
     ],
 )
-def test_headers_are_read_as_http_means_them(endpoint: Endpoint, headers: dict[str, str]) -> None:
+def test_endpoint_accepts_all_spellings_of_headers_that_http_allows(
+    endpoint: Endpoint, headers: dict[str, str]
+) -> None:
     call = endpoint.decode(Port.PEER, headers, enveloped(GOSSIP_TEXT))
     assert call.input == Received(GOSSIP)
 
@@ -214,39 +217,39 @@ def test_headers_are_read_as_http_means_them(endpoint: Endpoint, headers: dict[s
         (enveloped(GOSSIP_TEXT, header="<s:Header/>" * 2), "second Header"),
     ],
 )
-def test_what_is_no_request_is_told_what_is_wrong(
+def test_fault_for_a_malformed_request_names_the_problem(
     endpoint: Endpoint, body: bytes, problem: str
 ) -> None:
-    _, kind, told = refused(endpoint, body)
+    _, kind, reported = refused(endpoint, body)
     assert kind == "InvalidFault"
-    assert problem in told
+    assert problem in reported
 
 
-def test_soap_1_2_is_a_version_mismatch(endpoint: Endpoint) -> None:
+def test_soap_1_2_envelope_is_a_version_mismatch(endpoint: Endpoint) -> None:
     body = enveloped(GOSSIP_TEXT).replace(SOAP.encode(), b"http://www.w3.org/2003/05/soap-envelope")
     assert refused(endpoint, body)[:2] == ("soap:VersionMismatch", "InvalidFault")
 
 
-def test_an_operation_of_the_other_port_is_refused(endpoint: Endpoint) -> None:
-    code, kind, told = refused(endpoint, enveloped(GOSSIP_TEXT), port=Port.LOCAL)
+def test_operation_of_the_other_port_is_refused(endpoint: Endpoint) -> None:
+    code, kind, reported = refused(endpoint, enveloped(GOSSIP_TEXT), port=Port.LOCAL)
     assert (code, kind) == ("soap:Client", "RefusedFault")
-    assert "gossip is no operation of the port Local" in told
+    assert "gossip is no operation of the port Local" in reported
 
 
-def test_a_header_that_must_be_understood_and_is_not_is_refused_without_detail(
+def test_unknown_must_understand_header_gives_a_fault_without_detail(
     endpoint: Endpoint,
 ) -> None:
     wanted = '<s:Header><o:Signed xmlns:o="urn:o" s:mustUnderstand="{}"{}/></s:Header>'
     body = enveloped(GOSSIP_TEXT, header=wanted.format("1", ""))
-    code, kind, told = refused(endpoint, body)
+    code, kind, reported = refused(endpoint, body)
     assert (code, kind) == ("soap:MustUnderstand", "")
-    assert "Signed" in told
+    assert "Signed" in reported
     for flag, actor in (("0", ""), ("1", ' s:actor="urn:somebody-else"')):
         body = enveloped(GOSSIP_TEXT, header=wanted.format(flag, actor))
         assert endpoint.decode(Port.PEER, HEADERS, body).input == Received(GOSSIP)
 
 
-def test_addressing_headers_are_understood_and_the_reply_address_is_ignored(
+def test_endpoint_understands_addressing_headers_and_ignores_the_reply_address(
     endpoint: Endpoint,
 ) -> None:
     header = (
@@ -258,7 +261,7 @@ def test_addressing_headers_are_understood_and_the_reply_address_is_ignored(
     assert (call.input, call.message_id) == (Received(GOSSIP), "urn:1")
 
 
-def test_a_message_id_is_given_once_and_bounded(endpoint: Endpoint) -> None:
+def test_endpoint_rejects_a_second_or_long_message_id(endpoint: Endpoint) -> None:
     twice = "<s:Header><a:MessageID>1</a:MessageID><a:MessageID>2</a:MessageID></s:Header>"
     assert "second MessageID" in refused(endpoint, enveloped(GOSSIP_TEXT, header=twice))[2]
     long = f"<s:Header><a:MessageID>{'x' * 2_000}</a:MessageID></s:Header>"
@@ -268,13 +271,13 @@ def test_a_message_id_is_given_once_and_bounded(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize(
     "attribute", ['xsi:type="q:gossip" xmlns:q="urn:qns:peer:1"', 'xsi:schemaLocation="urn:x y"']
 )
-def test_an_unusual_envelope_gives_the_same_call(endpoint: Endpoint, attribute: str) -> None:
+def test_envelope_with_attributes_gives_the_same_call(endpoint: Endpoint, attribute: str) -> None:
     instance = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
     content = GOSSIP_TEXT.replace("<gossip", f"<gossip {instance} {attribute}")
     assert endpoint.decode(Port.PEER, HEADERS, enveloped(content)).input == Received(GOSSIP)
 
 
-def test_what_the_schema_refuses_in_an_unusual_envelope_is_told_in_the_same_words(
+def test_invalid_request_gives_the_same_fault_in_an_unusual_envelope(
     endpoint: Endpoint,
 ) -> None:
     wrong = GOSSIP_TEXT.replace("<document>1", "<document>-1")
@@ -284,7 +287,7 @@ def test_what_the_schema_refuses_in_an_unusual_envelope_is_told_in_the_same_word
     assert "Element 'document'" in refused(endpoint, usual)[2]
 
 
-def test_an_empty_notify_is_a_notify(endpoint: Endpoint) -> None:
+def test_notify_without_notifications_is_accepted(endpoint: Endpoint) -> None:
     sent = Envelope("INPS", 1, (), Notify(()))
     call = endpoint.decode(Port.PEER, HEADERS, write_call(sent)[0])
     assert call.input == Received(sent)

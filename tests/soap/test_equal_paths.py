@@ -1,6 +1,6 @@
-"""The quick reader accepts exactly what spyne and its schema accept, and gives equal objects.
+"""The codec accepts exactly the envelopes that spyne and its schema accept, with equal objects.
 
-The reference is spyne as it comes: its own parser, the schema that it makes itself, its own reader.
+The reference is unmodified spyne: its parser, the schema that it generates and its reader.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from qns.edl.messages import (
     Skip,
 )
 from qns.errors import QnsError
-from qns.iil.requests import Read, Subscribe
+from qns.iil.requests import PullDeliveries, Subscribe
 from qns.soap import compat as spyne
 from qns.soap.contract import _application, from_spyne, read_unusual
 from qns.soap.endpoint import _HAS_ATTRIBUTES, read_ordinary
 from qns.soap.envelope import Opened, open_envelope, write_envelope
 from qns.soap.hardening import parse_hostile
-from qns.soap.operations import BY_TAG, EXCHANGES, Exchange
+from qns.soap.operations import BY_TAG, OPERATION_CODECS, OperationCodec
 from qns.soap.shapes_local import LocalCall
 from tests.soap.messages import messages
 from tests.soap.mutations import TEXTS, mutate
 
 REFUSED = "refused"
 MUTATIONS_EACH = 8
-REQUESTS = st.sampled_from([*EXCHANGES.values(), EXCHANGES["notify"]]).flatmap(
-    lambda exchange: messages(exchange.request.shape).map(
-        lambda told: write_envelope(exchange.request.write(told)).decode()
+REQUESTS = st.sampled_from([*OPERATION_CODECS.values(), OPERATION_CODECS["notify"]]).flatmap(
+    lambda codec: messages(codec.request.shape).map(
+        lambda message: write_envelope(codec.request.write(message)).decode()
     )
 )
 
@@ -61,18 +61,18 @@ FULL: dict[str, Any] = {
         ),
     ),
     "changeSub": Envelope("INPS", 3, (), ChangeSub(1, 1, 2, 4, 5, ("<a/>",), ("<b/>",), "77")),
-    "pull": LocalCall("token", Read("me", "s1", 3, 10), 5.0),
+    "pull": LocalCall("token", PullDeliveries("me", "s1", 3, 10), 5.0),
     "subscribe": LocalCall("token", Subscribe("me", "Thing", "s1", "group", 60.0)),
 }
 
 
 @cache
 def _spyne_server() -> Any:
-    """With the schema that spyne itself makes, not the stored one."""
+    """Returns a server with the schema that spyne generates, not with the stored one."""
     return spyne.ServerBase(_application.__wrapped__())
 
 
-def as_spyne_reads(body: bytes, exchange: Exchange) -> Any:
+def as_spyne_reads(body: bytes, codec: OperationCodec) -> Any:
     server = _spyne_server()
     context = spyne.MethodContext(server, spyne.MethodContext.SERVER)
     context.in_string = [body]
@@ -80,29 +80,29 @@ def as_spyne_reads(body: bytes, exchange: Exchange) -> Any:
     if context.in_error is None:
         try:
             server.get_in_object(context)
-        except ValueError:  # spyne lets escape what is wrong with base64
+        except ValueError:  # spyne does not catch errors in base64
             return REFUSED
     if context.in_error is not None:
         return REFUSED
     try:
-        return from_spyne(exchange.request.shape, context.in_object)
+        return from_spyne(codec.request.shape, context.in_object)
     except QnsError:
         return REFUSED
 
 
-def as_we_read(opened: Opened, exchange: Exchange) -> Any:
+def as_we_read(opened: Opened, codec: OperationCodec) -> Any:
     try:
-        return read_ordinary(opened.content, exchange)
+        return read_ordinary(opened.content, codec)
     except QnsError:
         return REFUSED
 
 
 @pytest.fixture(autouse=True)
-def _spyne_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def _silence_spyne(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="spyne")
 
 
-def test_the_quick_reader_and_spyne_agree_on_every_damaged_envelope() -> None:
+def test_codec_and_spyne_agree_on_mutated_envelopes() -> None:
     seen: Counter[str] = Counter()
 
     @given(REQUESTS, st.integers(0, 2**32))
@@ -118,8 +118,8 @@ def test_the_quick_reader_and_spyne_agree_on_every_damaged_envelope() -> None:
 
 
 @pytest.mark.parametrize("name", ["notify", "changeSub", "pull", "subscribe"])
-def test_the_two_agree_on_every_odd_text_in_every_place(name: str) -> None:
-    whole = etree.fromstring(write_envelope(EXCHANGES[name].request.write(FULL[name])))
+def test_codec_and_spyne_agree_on_unusual_texts_in_every_leaf(name: str) -> None:
+    whole = etree.fromstring(write_envelope(OPERATION_CODECS[name].request.write(FULL[name])))
     seen: Counter[str] = Counter()
     for place, leaf in enumerate(whole.iter()):
         if not len(leaf):
@@ -137,15 +137,15 @@ def _compared(body: bytes) -> str:
         opened = open_envelope(root)
     except QnsError:
         return "no envelope"
-    exchange = BY_TAG.get(opened.content.tag)
-    if exchange is None:
+    codec = BY_TAG.get(opened.content.tag)
+    if codec is None:
         return "no operation"
     if not opened.is_ordinary or _HAS_ATTRIBUTES(opened.content):
         try:
-            read_unusual(root, opened.content, exchange)
+            read_unusual(root, opened.content, codec)
         except QnsError:
             return "refused by spyne alone"
         return "for spyne alone"
-    ours, theirs = as_we_read(opened, exchange), as_spyne_reads(body, exchange)
+    ours, theirs = as_we_read(opened, codec), as_spyne_reads(body, codec)
     assert ours == theirs, body.decode()
     return "refused by both" if ours is REFUSED else "accepted by both"

@@ -1,9 +1,10 @@
-"""What the first look at a request's bytes lets through, and what it refuses."""
+"""Hardening: which requests `parse_hostile` accepts and which it rejects."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import count
 
 import pytest
 from hypothesis import example, given
@@ -23,7 +24,7 @@ def text_of(root: etree._Element) -> bytes:
     return etree.tostring(root, encoding="utf-8")
 
 
-# -- what is let through ----------------------------------------------------------------------
+# -- accepted requests ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -42,12 +43,12 @@ def text_of(root: etree._Element) -> bytes:
         notify(),
     ],
 )
-def test_sound_xml_is_read_as_lxml_reads_it(body: bytes) -> None:
-    for _ in range(2):  # with tags that are new, and with tags that are known
+def test_well_formed_xml_is_read_as_lxml_reads_it(body: bytes) -> None:
+    for _ in range(2):  # the tags are new the first time and known the second time
         assert text_of(parse_hostile(body)) == text_of(etree.fromstring(body))
 
 
-def test_comments_are_dropped_and_the_text_around_them_is_one() -> None:
+def test_comments_are_dropped_and_the_text_around_them_is_joined() -> None:
     root = parse_hostile(b"<!-- a --><a>1<!-- <b> &c; -->2</a><!-- d -->")
     assert root.text == "12"
     assert len(root) == 0
@@ -56,13 +57,13 @@ def test_comments_are_dropped_and_the_text_around_them_is_one() -> None:
 def test_a_tree_of_unknown_names_outlives_the_thread_that_read_it() -> None:
     names = [f"name{n}" for n in range(hardening.MAX_NEW_TAGS // 2)]
     bodies = [
-        "".join(["<a>", *(f"<{name}.{turn}/>" for name in names), "</a>"]).encode()
-        for turn in range(10)
+        "".join(["<a>", *(f"<{name}.{nth}/>" for name in names), "</a>"]).encode()
+        for nth in range(10)
     ]
     roots = [parse_hostile(body) for body in bodies]
-    for turn, root in enumerate(roots):
-        assert [child.tag for child in root] == [f"{name}.{turn}" for name in names]
-        assert text_of(root) == text_of(etree.fromstring(bodies[turn]))
+    for nth, root in enumerate(roots):
+        assert [child.tag for child in root] == [f"{name}.{nth}" for name in names]
+        assert text_of(root) == text_of(etree.fromstring(bodies[nth]))
 
 
 # -- bounds -----------------------------------------------------------------------------------
@@ -97,13 +98,12 @@ def tagged(length: int) -> bytes:
 
 
 def spelled(number: int) -> bytes:
-    """Different tags, `number` of them, none of which was ever met."""
-    spelled.turn += 1  # type: ignore[attr-defined]
-    turn = spelled.turn  # type: ignore[attr-defined]
-    return b"<a>%b</a>" % b"".join(b"<b%d.%d/>" % (turn, n) for n in range(number))
+    """Returns a body with `number` different tags, none of which any earlier body had."""
+    nth = next(_CALLS)
+    return b"<a>%b</a>" % b"".join(b"<b%d.%d/>" % (nth, n) for n in range(number))
 
 
-spelled.turn = 0  # type: ignore[attr-defined]
+_CALLS = count(1)
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ spelled.turn = 0  # type: ignore[attr-defined]
         (lambda length: b"<a/>".ljust(length), hardening.LOCAL.bytes),
     ],
 )
-def test_as_much_as_a_bound_allows_is_read_and_no_more(
+def test_request_is_accepted_at_a_bound_and_rejected_beyond_it(
     make: object, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert callable(make)
-    monkeypatch.setattr(hardening, "_VOCABULARY", Vocabulary())  # whatever was met before
+    monkeypatch.setattr(hardening, "_VOCABULARY", Vocabulary())  # independent of earlier tests
     parse_hostile(b"<a></a>")
     parse_hostile(make(limit))
     with pytest.raises(LimitExceeded) as caught:
@@ -133,7 +133,7 @@ def test_as_much_as_a_bound_allows_is_read_and_no_more(
     assert caught.value.line is not None
 
 
-# -- what is refused --------------------------------------------------------------------------
+# -- rejected requests ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,9 @@ def test_as_much_as_a_bound_allows_is_read_and_no_more(
         (b"hello", 1, "no XML"),
     ],
 )
-def test_a_refusal_tells_the_line_and_what_to_do(body: bytes, line: int, words: str) -> None:
+def test_error_names_the_line_the_problem_and_the_remedy(
+    body: bytes, line: int, words: str
+) -> None:
     with pytest.raises(DocumentError) as caught:
         parse_hostile(body)
     assert words in caught.value.problem
@@ -185,7 +187,7 @@ def test_a_refusal_tells_the_line_and_what_to_do(body: bytes, line: int, words: 
         b"<%b:a/>" % (b"h" * 100),
     ],
 )
-def test_a_refusal_does_not_repeat_what_came(body: bytes) -> None:
+def test_error_does_not_quote_a_long_request(body: bytes) -> None:
     with pytest.raises(QnsError) as caught:
         parse_hostile(body)
     assert len(str(caught.value)) < 400
@@ -193,20 +195,17 @@ def test_a_refusal_does_not_repeat_what_came(body: bytes) -> None:
 
 # -- any bytes --------------------------------------------------------------------------------
 
-_PIECES = st.sampled_from(
-    [
-        *(b"<", b">", b"/", b"</a>", b"<a>", b"<b/>", b"<!--", b"-->", b"<![CDATA[", b"]]>", b"&"),
-        *(b";", b"&lt;", b"<?", b"?>", b"<!DOCTYPE a>", b"'", b'"', b"=", b" b='c'", b"\n", b"\0"),
-        *(b"\xff", b"xmlns:b='c'", b"b:", b"a", "è".encode()),
-    ]
-)
+_TAGS = [b"<", b">", b"/", b"</a>", b"<a>", b"<b/>", b"<!--", b"-->", b"<![CDATA[", b"]]>"]
+_DECLARATIONS = [b"&", b";", b"&lt;", b"<?", b"?>", b"<!DOCTYPE a>", b"xmlns:b='c'", b"b:"]
+_CHARACTERS = [b"'", b'"', b"=", b" b='c'", b"\n", b"\0", b"\xff", b"a", "è".encode()]
+_PIECES = st.sampled_from(_TAGS + _DECLARATIONS + _CHARACTERS)
 
 
 @given(st.lists(_PIECES | st.binary(max_size=3), max_size=12).map(b"".join))
 @example(b"<a b='>' c=''>")
 @example(b"<!-->--><a/>")
 @example(b"<a>]]></a>")
-def test_whatever_comes_is_read_as_by_lxml_or_refused(piece: bytes) -> None:
+def test_random_bytes_are_read_as_lxml_reads_them_or_rejected(piece: bytes) -> None:
     body = ROOT + piece + b"</a>"
     try:
         root = parse_hostile(body)
@@ -217,7 +216,7 @@ def test_whatever_comes_is_read_as_by_lxml_or_refused(piece: bytes) -> None:
 
 
 @given(st.integers(0, len(notify())), st.integers(0, 3), _PIECES | st.binary(max_size=2))
-def test_a_sound_request_with_one_thing_changed_is_read_or_refused(
+def test_request_with_one_change_is_read_as_lxml_reads_it_or_rejected(
     at: int, gone: int, new: bytes
 ) -> None:
     body = notify()
@@ -270,10 +269,11 @@ print((pages() - before) * 4096)
 """
 
 
-def test_ever_new_names_are_forgotten() -> None:
-    """30 MB of them, in every place where XML has names; lxml alone keeps about as much.
+def test_new_names_do_not_fill_the_memory() -> None:
+    """Sends 30 MB of new names, in every place where XML has names; lxml alone keeps about 30 MB.
 
-    What stays is 3 to 10 MiB, more with newer Pythons, and no more for three times as many.
+    The growth is 3 to 10 MiB, depending on the Python version, and not more for three times as
+    many names.
     """
     done = subprocess.run(
         [sys.executable, "-c", _GROWTH], capture_output=True, text=True, check=True

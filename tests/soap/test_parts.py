@@ -1,4 +1,4 @@
-"""A merge subscription of any size can be told, and nothing changes before all of it is there."""
+"""A change of any size can be sent in parts, and it is applied only when all parts are there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qns.d2q.shipped import AGENCIES
 from qns.edl.messages import ChangeSub, Document, Envelope, FetchDocument, Gossip
 from qns.errors import Busy
 from qns.federation.document_xml import MAX_FEDERATION_BYTES
-from qns.inputs import Received
+from qns.peer.inputs import Received
 from qns.soap.endpoint import Endpoint
 from qns.soap.parts import Assembly, PartedChange, ViewPart, in_parts
 from qns.soap.peer_client import read_reply, write_call
@@ -25,7 +25,7 @@ LARGE = ChangeSub(1, 1, 3, 7, 8, ELEMENTS[:7_000], ELEMENTS[7_000:], "d")
 
 
 def carried(envelope: Envelope) -> object:
-    """The body after a way over the wire."""
+    """Returns the body of an envelope after it was written and read."""
     call = Endpoint(AGENCIES).decode(Port.PEER, HEADERS, write_call(envelope)[0])
     assert isinstance(call.input, Received)
     return call.input.envelope.body
@@ -37,25 +37,25 @@ def parts_of_large() -> tuple[list[ViewPart], PartedChange]:
     return [part for part in parts if isinstance(part, ViewPart)], last
 
 
-def test_a_small_change_goes_as_it_is() -> None:
+def test_small_change_is_sent_in_one_envelope() -> None:
     small = Envelope("INPS", 1, (), replace(LARGE, added=("a",), removed=("b",)))
     assert in_parts(small) == [small]
     assert in_parts(Envelope("INPS", 1, (), Gossip()))[0].body == Gossip()
 
 
-def test_a_large_change_arrives_in_parts_and_is_whole_again() -> None:
+def test_assembly_joins_the_parts_of_a_large_change() -> None:
     assembly = Assembly()
     parts, last = parts_of_large()
     assert len(parts) == last.parts > 3
     for part in parts:
         assembly.keep("INPS", part)
         if part.part:
-            assembly.keep("INPS", part)  # it may come twice
+            assembly.keep("INPS", part)  # a duplicate is ignored
     assert assembly.whole("INPS", last) == LARGE
     assert assembly.whole("INPS", last) is None
 
 
-def test_without_all_parts_nothing_counts() -> None:
+def test_assembly_returns_none_unless_all_parts_of_the_change_are_there() -> None:
     parts, last = parts_of_large()
     assembly = Assembly()
     with pytest.raises(Busy, match="missing"):
@@ -70,7 +70,7 @@ def test_without_all_parts_nothing_counts() -> None:
     assert assembly.whole("INPS", last) is None
 
 
-def test_a_newer_change_takes_the_place_of_the_older() -> None:
+def test_parts_of_a_newer_change_replace_those_of_an_older_one() -> None:
     parts, last = parts_of_large()
     assembly = Assembly()
     assembly.keep("INPS", ViewPart(3, 7, "c", 0, ("old",), ()))
@@ -79,7 +79,7 @@ def test_a_newer_change_takes_the_place_of_the_older() -> None:
     assert assembly.whole("INPS", last) == LARGE
 
 
-def test_every_federation_document_can_be_fetched() -> None:
+def test_largest_federation_document_can_be_fetched() -> None:
     sent = Envelope("INPS", 1, (), FetchDocument())
     answer = Envelope("CoC", 2, (), Document(b"x" * MAX_FEDERATION_BYTES))
     call = Endpoint(AGENCIES).decode(Port.PEER, HEADERS, write_call(sent)[0])

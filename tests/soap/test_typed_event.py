@@ -1,4 +1,4 @@
-"""Events as texts: the same names, types and refusals as in XML."""
+"""Typed events follow the same rules for names, types and errors as events in XML."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.strategies import ALL_TYPES, events
 
 
 @given(events(), st.none() | st.integers(0, 2**50), st.sampled_from([0.0, 1.5, inf]))
-def test_texts_and_back_give_the_same_event(
+def test_event_converted_to_texts_and_back_is_equal(
     event: Event, published_us: int | None, available_s: float
 ) -> None:
     event = event._replace(published_us=published_us, available_s=available_s)
     assert to_event(from_event(event, ALL_TYPES), ALL_TYPES) == event
 
 
-def test_names_are_read_in_any_spelling_and_quality_as_number_or_label() -> None:
+def test_typed_event_accepts_any_spelling_of_names_and_quality_as_number_or_label() -> None:
     typed = TypedEvent(
         "e1",
         "THING/part",
@@ -87,10 +87,10 @@ def part(data: list[TypedValue], quality: list[TypedQuality] | None = None) -> T
                     TypedQuality("weight", "ACCURACY", None, "1"),
                 ],
             ),
-            "told twice",
+            "given twice",
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(typed: TypedEvent, problem: str) -> None:
+def test_error_in_a_typed_event_names_its_place(typed: TypedEvent, problem: str) -> None:
     with pytest.raises(QnsError, match=problem):
         to_event(typed, ALL_TYPES)

@@ -1,4 +1,4 @@
-"""A disk that fails on demand: a VFS of SQLite above the ordinary one."""
+"""A disk that fails on demand: a VFS of SQLite on top of the one that stores use."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any
 
 import apsw
 
+from qns.store import checksums
+
 NAME = "faulty"
 
 
 class FaultyDisk(apsw.VFS):
-    """While `fault` is set, whatever is asked of the disk in `fails` ends with it."""
+    """While `fault` is set, the operations in `fails` raise that error of SQLite."""
 
     def __init__(self) -> None:
-        super().__init__(NAME, "")
+        super().__init__(NAME, checksums.register())
         self.fault: int | None = None
         self.fails: set[str] = set()
 
@@ -30,7 +32,7 @@ class FaultyDisk(apsw.VFS):
 
 class FaultyFile(apsw.VFSFile):
     def __init__(self, disk: FaultyDisk, name: Any, flags: list[int]) -> None:
-        super().__init__("", name, flags)
+        super().__init__(checksums.VFS, name, flags)
         self._disk = disk
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802

@@ -1,6 +1,6 @@
-"""What a commit costs: python -m tests.store.measure [FOLDER]
+"""Measures the time of commits: python -m tests.store.measure [FOLDER]
 
-FOLDER is on the disk that is measured; without it, the one for temporary files.
+FOLDER is on the disk to measure; the default is the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from qns.ports import Store
+from qns.peer.ports import Store
+from qns.peer.tables import COUNTERS, DELIVERIES, EVENTS, CounterRow, DeliveryRow
+from qns.peer.turn import Transaction
 from qns.store.memory import MemoryStore
 from qns.store.sqlite import SqliteStore
-from qns.tables import COUNTERS, DELIVERIES, EVENTS, CounterRow, DeliveryRow, Transaction
 from tests.store.rows import numbered, put
 
 ROWS = (1, 3, 10, 30, 100, 300, 1_000, 3_000)
@@ -25,7 +26,7 @@ BLOCKS = 7
 
 
 def three_rows(numbers: Iterator[int]) -> Transaction:
-    """What one notification changes: rows of about 100 bytes."""
+    """Returns the rows that one notification changes, each of about 100 bytes."""
     number = next(numbers)
     return put(
         (EVENTS, numbered(EVENTS, number, xml=bytes(60))),
@@ -42,7 +43,7 @@ def deliveries(numbers: Iterator[int], rows: int) -> Transaction:
 
 
 def commit_s(store: Store, transactions: list[Transaction]) -> float:
-    """Seconds for each, the median of some blocks: what the machine does besides disturbs few."""
+    """Returns the seconds of one commit: the median of blocks, which ignores a few disturbances."""
     block = max(1, len(transactions) // BLOCKS)
     times = []
     for start in range(0, len(transactions) - block + 1, block):
@@ -69,7 +70,7 @@ def main(folder: str | None) -> None:
         began = perf_counter()
         for _ in range(1_000):
             os.statvfs(place)
-        print(f"  {'of it, asking for room':24}{(perf_counter() - began) * 1e3:8.1f} µs")
+        print(f"  {'of it, checking space':24}{(perf_counter() - began) * 1e3:8.1f} µs")
 
         print("rows per second on disk, as a multiple of one row per commit")
         single = 0.0

@@ -1,7 +1,7 @@
-"""Other processes that use a store, to be refused or killed.
+"""Processes that use a store, for tests of locks and crashes.
 
-python -m tests.store.processes number PATH    commits 1, 2, 3, …, printing each when it is in
-python -m tests.store.processes migrate PATH   dies in the middle of a migration
+python -m tests.store.processes number PATH    commits 1, 2, 3, … and prints each afterwards
+python -m tests.store.processes migrate PATH   kills itself in the middle of a migration
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 import apsw
 
 from qns.errors import StoreFailed
+from qns.peer.tables import COUNTERS, EVENTS, CounterRow
 from qns.store.migrations import MIGRATIONS, Migration, migrate
 from qns.store.sqlite import SqliteStore
-from qns.tables import COUNTERS, EVENTS, CounterRow
 from tests.store.rows import numbered, put
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,7 +55,7 @@ def migrate_and_die(path: Path) -> None:
     connection.create_scalar_function("die", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     fatal = Migration(
         len(MIGRATIONS) + 1,
-        "one that is cut short",
+        "a migration that is interrupted",
         "CREATE TABLE half (done INTEGER); DELETE FROM counters; SELECT die();",
     )
     migrate(connection, str(path), (*MIGRATIONS, fatal))

@@ -1,4 +1,4 @@
-"""Rows for any table, made from the types of its columns."""
+"""Builds rows for any table from the types of its columns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from qns.ports import Store
-from qns.store.columns import Column, shape_of
-from qns.tables import COUNTERS, EVENTS, TABLES, CounterRow, Key, Table, Transaction
+from qns.peer.ports import Store
+from qns.peer.tables import COUNTERS, EVENTS, TABLES, CounterRow, Key, Table
+from qns.peer.turn import Transaction
+from qns.store.columns import Column, layout_of
 
 Model = dict[Table[Any], dict[Key, Any]]
 
@@ -17,14 +18,14 @@ _PLAIN: dict[str, Any] = {"TEXT": "text", "INTEGER": 7, "REAL": 0.5, "BLOB": b"\
 
 
 def row(table: Table[Any], **values: object) -> Any:
-    """A row whose other columns have some value of the right type."""
-    plain = {column.name: _PLAIN[column.kind] for column in shape_of(table).columns}
+    """Returns a row; columns without a given value have some value of the right type."""
+    plain = {column.name: _PLAIN[column.kind] for column in layout_of(table).columns}
     return table.row(**(plain | values))
 
 
 def numbered(table: Table[Any], number: int, **values: object) -> Any:
-    """A row for each number; the key is made from the number."""
-    for column in shape_of(table).keys:
+    """Returns a row whose key is derived from the number."""
+    for column in layout_of(table).keys:
         values.setdefault(column.name, f"{number:09}" if column.kind == "TEXT" else number)
     return row(table, **values)
 
@@ -44,17 +45,17 @@ def delete(table: Table[Any], *keys: Key) -> Transaction:
 
 
 def growing(number: int, size: int = 4_000) -> Transaction:
-    """Needs another page of the file."""
+    """Returns a transaction for which the file must grow by a page."""
     return put((EVENTS, numbered(EVENTS, number, xml=bytes(size))))
 
 
 def in_place(number: int) -> Transaction:
-    """Needs no page, if there is such a row already."""
+    """Returns a transaction for which the file need not grow, if the row exists already."""
     return put((COUNTERS, CounterRow("some subscription", number, number)))
 
 
 def content(store: Store) -> dict[str, list[Any]]:
-    """Every row of every table that has any, in the order in which they come."""
+    """Returns the rows of every table that is not empty, in the order of `rows`."""
     return {table.name: found for table in TABLES if (found := list(store.rows(table)))}
 
 
@@ -65,7 +66,7 @@ def in_order(model: Model) -> dict[str, list[Any]]:
 
 
 def applied(model: Model, transaction: Transaction) -> Model:
-    """The obvious way to commit."""
+    """Returns the model after a transaction, computed in the most obvious way."""
     new = {table: dict(rows) for table, rows in model.items()}
     for table, changes in transaction.changes():
         for key, changed in changes.items():
@@ -75,7 +76,7 @@ def applied(model: Model, transaction: Transaction) -> Model:
     return new
 
 
-# Keys come from small ranges, so that rows are replaced and deleted; other values from everywhere.
+# Keys are drawn from few values, so that rows are replaced and deleted; other values are arbitrary.
 
 _KEYS: dict[str, st.SearchStrategy[Any]] = {
     "TEXT": st.sampled_from(["", "a", "B", "b", "a\x00", "é", "\uffff", "\U0001f600"]),
@@ -94,11 +95,11 @@ def _values(column: Column) -> st.SearchStrategy[Any]:
 
 
 def keys_of(table: Table[Any]) -> st.SearchStrategy[Key]:
-    return st.tuples(*(_KEYS[column.kind] for column in shape_of(table).keys))
+    return st.tuples(*(_KEYS[column.kind] for column in layout_of(table).keys))
 
 
 def rows_of(table: Table[Any]) -> st.SearchStrategy[Any]:
-    others = shape_of(table).columns[table.key :]
+    others = layout_of(table).columns[table.key :]
     return st.tuples(keys_of(table), *map(_values, others)).map(
         lambda values: table.row(*values[0], *values[1:])
     )

@@ -1,7 +1,9 @@
-"""Backup and restore: whole copies, made while the store is in use, and put back with care."""
+"""Backup and restore of a store, also while it is in use."""
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from itertools import count
 from pathlib import Path
@@ -10,10 +12,11 @@ import apsw
 import pytest
 
 from qns.errors import StoreFailed, StoreFull
+from qns.peer.tables import COUNTERS, EVENTS, CounterRow
+from qns.store import copies
 from qns.store.connection import open_file
 from qns.store.copies import back_up, restore
 from qns.store.sqlite import SqliteStore
-from qns.tables import COUNTERS, EVENTS, CounterRow
 from tests.store.processes import COUNTER, started
 from tests.store.rows import content, growing, in_place, numbered, put
 
@@ -37,7 +40,7 @@ def names(folder: Path) -> set[str]:
 # --- backup ---------------------------------------------------------------------------------------
 
 
-def test_a_backup_holds_what_the_store_holds_in_one_file(path: Path, backup: Path) -> None:
+def test_backup_is_one_file_with_all_rows_of_the_store(path: Path, backup: Path) -> None:
     with SqliteStore(path) as store:
         for each in range(10):
             store.commit(growing(each))
@@ -50,7 +53,53 @@ def test_a_backup_holds_what_the_store_holds_in_one_file(path: Path, backup: Pat
         assert content(store) == before
 
 
-def test_a_store_in_memory_can_be_backed_up_too(path: Path) -> None:
+def test_only_the_user_of_the_peer_can_read_a_backup_and_a_restored_store(
+    path: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    check = copies._check
+
+    def observed(copy: apsw.Connection, place: str) -> None:
+        modes.append(stat.S_IMODE(os.stat(copy.filename).st_mode))  # before it is complete
+        check(copy, place)
+
+    monkeypatch.setattr(copies, "_check", observed)
+    before = os.umask(0)
+    try:
+        with SqliteStore(path) as store:
+            store.commit(growing(1))
+            store.backup(backup)
+        restore(backup, path.with_name("again.db"))
+    finally:
+        os.umask(before)
+    assert modes == [0o600, 0o600]
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.with_name("again.db").stat().st_mode) == 0o600
+
+
+def test_backup_reports_its_progress_and_an_error_of_the_callback_ends_it(
+    path: Path, backup: Path
+) -> None:
+    seen: list[tuple[int, int]] = []
+    with SqliteStore(path) as store:
+        for each in range(40):
+            store.commit(growing(each, size=100_000))
+        store.backup(backup, lambda *bytes: seen.append(bytes))
+        backup.unlink()
+
+        def give_up(*_: int) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            store.backup(backup, give_up)
+        store.commit(growing(99))
+    assert len(seen) > 2
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1] > 4_000_000
+    assert names(backup.parent) == set()
+
+
+def test_store_in_memory_can_be_backed_up(path: Path) -> None:
     with SqliteStore.in_memory("backed up") as store:
         store.commit(in_place(1))
         store.backup(path)
@@ -60,7 +109,7 @@ def test_a_store_in_memory_can_be_backed_up_too(path: Path) -> None:
         assert content(store) == before
 
 
-def test_threads_go_on_committing_while_a_backup_is_made(path: Path, backup: Path) -> None:
+def test_backup_is_consistent_while_another_thread_commits(path: Path, backup: Path) -> None:
     with SqliteStore(path) as store:
         for each in range(40):
             store.commit(growing(each, size=100_000))
@@ -87,7 +136,7 @@ def test_threads_go_on_committing_while_a_backup_is_made(path: Path, backup: Pat
         now = content(store)
     with SqliteStore(backup) as copy:
         copied = content(copy)
-    # Some moment of the store: every commit up to there, whole, and none after it.
+    # The copy has all commits up to some time, completely, and none after it.
     events = copied["events"]
     assert events == now["events"][: len(events)]
     assert len(events) >= 40
@@ -95,8 +144,8 @@ def test_threads_go_on_committing_while_a_backup_is_made(path: Path, backup: Pat
     assert copied.get("counters", []) == ([CounterRow(COUNTER, last, 0)] if last >= 1_000 else [])
 
 
-class BusyTurn:
-    """Between two batches of a backup something is committed, and something else rolled back."""
+class BusyLock:
+    """A lock that commits one change and rolls back another before each batch of a backup."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
@@ -114,7 +163,7 @@ class BusyTurn:
         pass
 
 
-def test_a_change_between_two_batches_of_a_backup_is_in_the_copy_everywhere(
+def test_change_between_two_batches_of_a_backup_is_copied_completely(
     path: Path, backup: Path
 ) -> None:
     with SqliteStore(path) as store:
@@ -122,18 +171,18 @@ def test_a_change_between_two_batches_of_a_backup_is_in_the_copy_everywhere(
         for each in range(40):
             store.commit(growing(each, size=100_000))
     connection = open_file(path)
-    turn = BusyTurn(connection)
-    back_up(connection, turn, backup)
+    lock = BusyLock(connection)
+    back_up(connection, lock, backup)
     connection.close()
-    assert turn.taken > 4
+    assert lock.taken > 4
     with SqliteStore(backup) as copy:
         (counter,) = copy.rows(COUNTERS)
         assert {each.sequence for each in copy.rows(EVENTS)} == {counter.delivered}
-        assert 1 < counter.delivered <= turn.taken
+        assert 1 < counter.delivered <= lock.taken
 
 
 @pytest.mark.parametrize("in_the_way", ["backup.db", "backup.db-wal", "backup.db-journal"])
-def test_a_backup_overwrites_nothing(path: Path, backup: Path, in_the_way: str) -> None:
+def test_backup_does_not_overwrite_a_file(path: Path, backup: Path, in_the_way: str) -> None:
     backup.with_name(in_the_way).write_text("precious")
     with SqliteStore(path) as store, pytest.raises(StoreFailed, match="exists already"):
         store.backup(backup)
@@ -141,7 +190,9 @@ def test_a_backup_overwrites_nothing(path: Path, backup: Path, in_the_way: str) 
     assert backup.with_name(in_the_way).read_text() == "precious"
 
 
-def test_what_a_backup_that_was_cut_short_left_does_not_matter(path: Path, backup: Path) -> None:
+def test_backup_replaces_the_partial_file_of_an_interrupted_backup(
+    path: Path, backup: Path
+) -> None:
     backup.with_name("backup.db.partial").write_bytes(b"half of a copy")
     with SqliteStore(path) as store:
         store.commit(in_place(1))
@@ -152,23 +203,24 @@ def test_what_a_backup_that_was_cut_short_left_does_not_matter(path: Path, backu
         assert content(copy) == before
 
 
-def test_a_backup_into_a_folder_that_is_not_there_leaves_the_store_usable(path: Path) -> None:
+def test_store_stays_usable_after_a_backup_into_a_missing_folder(path: Path) -> None:
     with SqliteStore(path) as store:
-        with pytest.raises(StoreFailed, match="cannot be opened"):
+        with pytest.raises(StoreFailed, match="No such file"):
             store.backup(path.with_name("nowhere") / "backup.db")
         store.commit(in_place(1))
 
 
-def test_a_damaged_store_is_not_passed_off_as_a_good_backup(path: Path, backup: Path) -> None:
+def test_backup_of_a_damaged_store_fails_and_leaves_no_file(path: Path, backup: Path) -> None:
     with SqliteStore(path) as store:
         for each in range(50):
             store.commit(growing(each))
     whole = bytearray(path.read_bytes())
     for page in range(len(whole) // 4096 // 2, len(whole) // 4096):
         whole[page * 4096 : page * 4096 + 64] = b"\xff" * 64
-    path.write_bytes(whole)
-    with SqliteStore(path) as store, pytest.raises(StoreFailed, match="damaged"):
-        store.backup(backup)
+    with SqliteStore(path) as store:
+        path.write_bytes(whole)
+        with pytest.raises(StoreFailed, match="damaged"):
+            store.backup(backup)
     assert names(backup.parent) == set()
 
 
@@ -177,7 +229,7 @@ def test_a_damaged_store_is_not_passed_off_as_a_good_backup(path: Path, backup: 
 
 @pytest.fixture
 def made(path: Path, backup: Path) -> Path:
-    """A backup with 1 in it, of a store that has gone on to 2."""
+    """Returns a backup whose counter is 1, of a store whose counter is 2."""
     with SqliteStore(path) as store:
         store.commit(in_place(1))
         store.backup(backup)
@@ -191,7 +243,7 @@ def delivered(path: Path) -> int:
         return row.delivered
 
 
-def test_a_store_is_overwritten_only_on_demand(path: Path, made: Path) -> None:
+def test_restore_replaces_a_store_only_with_overwrite(path: Path, made: Path) -> None:
     with pytest.raises(StoreFailed, match="exists already"):
         restore(made, path)
     assert delivered(path) == 2
@@ -200,9 +252,7 @@ def test_a_store_is_overwritten_only_on_demand(path: Path, made: Path) -> None:
     assert names(path.parent) == {"store.db", "elsewhere"}
 
 
-def test_the_log_of_the_store_before_is_not_read_into_the_restored_one(
-    path: Path, made: Path
-) -> None:
+def test_restore_removes_the_log_of_the_old_store(path: Path, made: Path) -> None:
     path.unlink()
     with started("number", path) as child:
         assert child.stdout is not None
@@ -215,7 +265,7 @@ def test_the_log_of_the_store_before_is_not_read_into_the_restored_one(
     assert delivered(path) == 1
 
 
-def test_a_store_in_use_is_not_overwritten(path: Path, made: Path) -> None:
+def test_restore_refuses_to_replace_a_store_in_use(path: Path, made: Path) -> None:
     with SqliteStore(path) as store:
         with pytest.raises(StoreFailed, match="is in use by another process"):
             restore(made, path, overwrite=True)
@@ -224,7 +274,7 @@ def test_a_store_in_use_is_not_overwritten(path: Path, made: Path) -> None:
     assert names(path.parent) == {"store.db", "elsewhere"}
 
 
-def test_what_is_no_store_is_not_restored(path: Path, backup: Path) -> None:
+def test_restore_rejects_a_file_that_is_not_a_store(path: Path, backup: Path) -> None:
     with pytest.raises(StoreFailed, match="there is no such file"):
         restore(backup, path)
     backup.write_bytes(b"no database" * 100)
@@ -239,7 +289,7 @@ def test_what_is_no_store_is_not_restored(path: Path, backup: Path) -> None:
     assert not path.exists()
 
 
-def test_a_backup_of_a_newer_program_is_not_restored(path: Path, made: Path) -> None:
+def test_restore_rejects_a_backup_of_a_newer_program(path: Path, made: Path) -> None:
     connection = apsw.Connection(str(made))
     connection.pragma("user_version", 99)
     connection.close()
@@ -248,7 +298,7 @@ def test_a_backup_of_a_newer_program_is_not_restored(path: Path, made: Path) -> 
     assert delivered(path) == 2
 
 
-def test_a_truncated_backup_is_not_restored(path: Path, made: Path) -> None:
+def test_restore_rejects_a_truncated_backup(path: Path, made: Path) -> None:
     made.write_bytes(made.read_bytes()[:-4096])
     with pytest.raises(StoreFailed, match="damaged"):
         restore(made, path, overwrite=True)
@@ -256,7 +306,7 @@ def test_a_truncated_backup_is_not_restored(path: Path, made: Path) -> None:
     assert names(path.parent) == {"store.db", "elsewhere"}
 
 
-def test_a_restored_store_takes_new_rows(path: Path, made: Path) -> None:
+def test_restored_store_accepts_commits(path: Path, made: Path) -> None:
     restore(made, path, overwrite=True)
     with SqliteStore(path) as store:
         store.commit(in_place(5))

@@ -1,4 +1,4 @@
-"""The lineage file: replaced whole, readable by people, refused when it is not whole."""
+"""The lineage file is text, is replaced atomically, and is rejected if it is incomplete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qns.errors import StoreFailed, ValueRefused
-from qns.ports import Lineage, Mark
+from qns.peer.ports import Lineage, Mark
 from qns.store.lineage import FileLineage, MemoryLineage
 
 MARKS = (Mark(7, "0a1b2c"), Mark(8, "ffee00"))
@@ -25,18 +25,18 @@ def lineage(request: pytest.FixtureRequest, path: Path) -> Lineage:
     return FileLineage(path) if request.param == "file" else MemoryLineage()
 
 
-def test_there_are_no_marks_at_first(lineage: Lineage) -> None:
+def test_new_lineage_has_no_marks(lineage: Lineage) -> None:
     assert lineage.read() == ()
 
 
 @pytest.mark.parametrize("marks", [(), MARKS[:1], MARKS])
-def test_marks_come_back_as_they_were_written(lineage: Lineage, marks: tuple[Mark, ...]) -> None:
+def test_marks_are_read_back_as_written(lineage: Lineage, marks: tuple[Mark, ...]) -> None:
     lineage.write((Mark(1, "before"),))
     lineage.write(marks)
     assert lineage.read() == marks
 
 
-def test_the_file_can_be_read_by_people_and_is_alone(path: Path) -> None:
+def test_file_is_readable_text_and_no_other_file_remains(path: Path) -> None:
     FileLineage(path).write(MARKS)
     assert path.read_text() == (
         "QNS lineage 1: keep this file, and keep it out of backups\n"
@@ -47,7 +47,7 @@ def test_the_file_can_be_read_by_people_and_is_alone(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_file_that_was_cut_short_anywhere_is_refused(path: Path) -> None:
+def test_truncated_file_is_rejected(path: Path) -> None:
     FileLineage(path).write(MARKS)
     whole = path.read_bytes()
     for length in range(len(whole)):
@@ -58,7 +58,7 @@ def test_a_file_that_was_cut_short_anywhere_is_refused(path: Path) -> None:
 
 
 @given(content=st.binary(max_size=100))
-def test_whatever_is_in_the_file_is_marks_or_refused(
+def test_random_file_content_is_read_exactly_or_rejected(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "lineage"
@@ -73,7 +73,7 @@ def test_whatever_is_in_the_file_is_marks_or_refused(
         assert path.read_bytes() == each
 
 
-def test_a_write_that_was_cut_short_leaves_the_old_marks(path: Path) -> None:
+def test_interrupted_write_leaves_the_old_marks(path: Path) -> None:
     FileLineage(path).write(MARKS)
     path.with_name("lineage.new").write_bytes(b"QNS lineage 1: keep th")
     assert FileLineage(path).read() == MARKS
@@ -83,14 +83,14 @@ def test_a_write_that_was_cut_short_leaves_the_old_marks(path: Path) -> None:
 
 
 @pytest.mark.parametrize("nonce", ["", "two words", "line\nbreak", "ü", "x" * 201])
-def test_a_nonce_that_would_not_come_back_is_refused(path: Path, nonce: str) -> None:
+def test_nonce_that_cannot_be_read_back_is_rejected(path: Path, nonce: str) -> None:
     FileLineage(path).write(MARKS)
-    with pytest.raises(ValueRefused, match="a mark with the nonce"):
+    with pytest.raises(ValueRefused, match=r"the nonce .* cannot be written"):
         FileLineage(path).write((Mark(1, nonce),))
     assert FileLineage(path).read() == MARKS
 
 
-def test_a_file_that_cannot_be_read_or_written_is_named(path: Path) -> None:
+def test_error_names_a_file_that_cannot_be_read_or_written(path: Path) -> None:
     path.mkdir()
     with pytest.raises(StoreFailed, match=f"{path}: ") as caught:
         FileLineage(path).read()

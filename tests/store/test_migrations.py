@@ -1,4 +1,4 @@
-"""Migrations: the tables are those of `qns.tables`, and a step is taken whole or not at all."""
+"""Migrations create the tables of `qns.peer.tables`, and each step is atomic."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import apsw
 import pytest
 
 from qns.errors import StoreFailed
-from qns.store.columns import shape_of
+from qns.peer.tables import TABLES, Table
+from qns.store.columns import layout_of
 from qns.store.migrations import MIGRATIONS, Migration, migrate
 from qns.store.sqlite import SqliteStore
-from qns.tables import TABLES, Table
 from tests.store.processes import started
 from tests.store.rows import content, in_place
 
@@ -22,7 +22,7 @@ NEXT = len(MIGRATIONS) + 1
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store with one row, closed."""
+    """Returns the path of a closed store with one row."""
     path = tmp_path / "store.db"
     with SqliteStore(path) as store:
         store.commit(in_place(1))
@@ -34,17 +34,16 @@ def opened(path: Path) -> apsw.Connection:
 
 
 def table_names(connection: apsw.Connection) -> set[str]:
-    return {
-        name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE sql <> ''")
-    }
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {name for (name,) in found}
 
 
-def test_a_migrated_store_has_the_tables_of_the_program_and_no_others(path: Path) -> None:
+def test_migrated_store_has_exactly_the_tables_of_the_program(path: Path) -> None:
     assert table_names(opened(path)) == {table.name for table in TABLES}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_migrated_table_has_exactly_the_columns_of_its_row(path: Path, table: Table[Any]) -> None:
+def test_migrated_table_has_exactly_the_columns_of_its_row(path: Path, table: Table[Any]) -> None:
     found = [
         (name, kind, bool(not_null), key)
         for _, name, kind, not_null, _, key in opened(path).execute(
@@ -53,7 +52,7 @@ def test_a_migrated_table_has_exactly_the_columns_of_its_row(path: Path, table: 
     ]
     assert found == [
         (column.name, column.kind, not column.nullable, place if place <= table.key else 0)
-        for place, column in enumerate(shape_of(table).columns, start=1)
+        for place, column in enumerate(layout_of(table).columns, start=1)
     ]
 
 
@@ -69,14 +68,14 @@ def test_migrations_are_numbered_from_one() -> None:
     assert [each.number for each in MIGRATIONS] == list(range(1, NEXT))
 
 
-def test_a_store_of_the_newest_version_is_not_migrated_again(path: Path) -> None:
+def test_store_of_the_newest_version_is_not_migrated_again(path: Path) -> None:
     before = path.read_bytes()
     with SqliteStore(path) as store:
         assert content(store)
     assert path.read_bytes() == before
 
 
-def test_a_step_takes_an_old_store_to_the_next_version(path: Path) -> None:
+def test_migration_brings_an_old_store_to_the_next_version(path: Path) -> None:
     connection = opened(path)
     step = Migration(NEXT, "a note", "ALTER TABLE counters ADD COLUMN note TEXT")
     migrate(connection, "here", (*MIGRATIONS, step))
@@ -84,7 +83,7 @@ def test_a_step_takes_an_old_store_to_the_next_version(path: Path) -> None:
     assert connection.execute("SELECT note, delivered FROM counters").fetchall() == [(None, 1)]
 
 
-def test_a_store_of_a_newer_program_is_refused_and_left_as_it_is(path: Path) -> None:
+def test_store_of_a_newer_program_is_rejected_unchanged(path: Path) -> None:
     connection = opened(path)
     connection.pragma("user_version", 99)
     connection.close()
@@ -95,7 +94,7 @@ def test_a_store_of_a_newer_program_is_refused_and_left_as_it_is(path: Path) -> 
     assert path.read_bytes() == before
 
 
-def test_a_step_that_fails_leaves_the_version_before_it(path: Path) -> None:
+def test_failed_migration_leaves_the_previous_version(path: Path) -> None:
     connection = opened(path)
     bad = Migration(NEXT, "bad", "DROP TABLE counters; CREATE TABLE new (x); SELECT * FROM nowhere")
     with pytest.raises(apsw.SQLError):
@@ -104,14 +103,14 @@ def test_a_step_that_fails_leaves_the_version_before_it(path: Path) -> None:
     assert_as_before(path)
 
 
-def test_a_process_killed_in_the_middle_of_a_step_leaves_the_version_before_it(path: Path) -> None:
+def test_process_killed_during_a_migration_leaves_the_previous_version(path: Path) -> None:
     with started("migrate", path) as child:
         pass
     assert child.returncode == -signal.SIGKILL
     assert_as_before(path)
 
 
-def test_a_first_start_that_was_cut_short_is_taken_up_again(tmp_path: Path) -> None:
+def test_store_is_created_after_an_interrupted_first_start(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     path.touch()
     SqliteStore(path).close()

@@ -1,4 +1,4 @@
-"""Stores against the obvious model: any sequence of commits, starts, copies and full disks."""
+"""Compares each store with a simple model, over random commits, restarts, copies and full disks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hypothesis.stateful import (
 )
 
 from qns.errors import StoreFull
+from qns.peer.turn import Transaction
 from qns.store.copies import restore
 from qns.store.memory import MemoryStore
 from qns.store.sqlite import SqliteStore
-from qns.tables import Transaction
 from tests.store.rows import Model, applied, content, in_order, transactions
 
 
@@ -40,7 +40,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = applied(self.model, transaction)
 
     @invariant()
-    def holds_what_was_committed(self) -> None:
+    def has_exactly_the_committed_rows(self) -> None:
         assert content(self.store) == in_order(self.model)
 
 
@@ -138,7 +138,7 @@ class SqliteOnDiskMachine(SqliteMachine):
         return path, self.model
 
     @rule(backup=consumes(backups))
-    def put_back(self, backup: tuple[Path, Model]) -> None:
+    def restore_backup(self, backup: tuple[Path, Model]) -> None:
         path, self.model = backup
         self.store.close()
         restore(path, self.path, overwrite=True)
@@ -150,7 +150,7 @@ class SqliteOnDiskMachine(SqliteMachine):
 
 
 def tried(machine: type[StoreMachine], share: int) -> Any:
-    """One example is dozens of commits, so there are fewer of them than elsewhere."""
+    """Returns the test case of a machine with fewer examples, as each makes dozens of commits."""
     examples = settings.default.max_examples if settings.default else 100
     case = machine.TestCase
     case.settings = settings(max_examples=max(5, examples // share), stateful_step_count=30)

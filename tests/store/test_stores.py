@@ -1,4 +1,4 @@
-"""What every store does, whatever it is made of."""
+"""The behaviour that all stores have in common."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qns.errors import StoreFailed, StoreFull
-from qns.ports import Store
-from qns.store.memory import MemoryStore
-from qns.store.sqlite import SqliteStore
-from qns.tables import (
+from qns.peer.ports import Store
+from qns.peer.tables import (
     COUNTERS,
     EVENTS,
     QUEUED,
@@ -25,8 +23,10 @@ from qns.tables import (
     WAITING,
     CounterRow,
     Table,
-    Transaction,
 )
+from qns.peer.turn import Transaction
+from qns.store.memory import MemoryStore
+from qns.store.sqlite import SqliteStore
 from tests.store.rows import applied, content, delete, in_order, numbered, put, row, rows_of
 
 NAME = "test_stores"
@@ -45,26 +45,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
             yield opened
 
 
-def test_a_new_store_is_empty(store: Store) -> None:
+def test_new_store_is_empty(store: Store) -> None:
     assert content(store) == {}
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_row_comes_back_as_it_went_in(store: Store, table: Table[Any]) -> None:
+def test_row_is_read_back_as_committed(store: Store, table: Table[Any]) -> None:
     store.commit(put((table, row(table))))
     (found,) = store.rows(table)
     assert found == row(table)
     assert type(found) is table.row
 
 
-def test_what_is_prepared_counts_from_the_second_step_on(store: Store) -> None:
-    make_last = store.prepare(put((COUNTERS, CounterRow("s", 1, 0))))
-    make_last()
+def test_prepared_transaction_is_committed_by_the_returned_function(store: Store) -> None:
+    finish = store.prepare(put((COUNTERS, CounterRow("s", 1, 0))))
+    finish()
     store.prepare(Transaction())()
     assert list(store.rows(COUNTERS)) == [CounterRow("s", 1, 0)]
 
 
-def test_the_word_of_the_later_transaction_is_the_last(store: Store) -> None:
+def test_added_transaction_overrides_earlier_changes(store: Store) -> None:
     first = put((COUNTERS, CounterRow("a", 1, 0)), (COUNTERS, CounterRow("b", 1, 0)))
     later = Transaction()
     later.delete(COUNTERS, "a")
@@ -75,7 +75,7 @@ def test_the_word_of_the_later_transaction_is_the_last(store: Store) -> None:
 
 
 @given(data=st.data())
-def test_any_value_comes_back_as_it_went_in(data: st.DataObject) -> None:
+def test_random_values_are_read_back_as_committed(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from(TABLES))
     rows = data.draw(st.lists(rows_of(table), max_size=5))
     transaction = put(*((table, each) for each in rows))
@@ -87,7 +87,7 @@ def test_any_value_comes_back_as_it_went_in(data: st.DataObject) -> None:
     SqliteStore.forget("values")
 
 
-def test_infinity_and_the_largest_numbers_are_kept(store: Store) -> None:
+def test_infinity_and_the_largest_numbers_are_stored_exactly(store: Store) -> None:
     rows = [
         numbered(EVENTS, 1, expires_at=math.inf, sequence=2**63 - 1),
         numbered(EVENTS, 2, expires_at=-math.inf, sequence=-(2**63)),
@@ -97,13 +97,13 @@ def test_infinity_and_the_largest_numbers_are_kept(store: Store) -> None:
     assert list(store.rows(EVENTS)) == rows
 
 
-def test_rows_come_in_the_order_of_their_key(store: Store) -> None:
+def test_rows_are_ordered_by_key(store: Store) -> None:
     rows = [row(QUEUED, subscription=name, order=n) for name in "bBaéz" for n in (10, 9, -1, 100)]
     store.commit(put(*((QUEUED, each) for each in rows)))
     assert list(store.rows(QUEUED)) == sorted(rows)
 
 
-def test_more_rows_than_are_read_at_a_time(store: Store) -> None:
+def test_rows_are_complete_and_ordered_across_several_batches(store: Store) -> None:
     rows = [
         row(SERVED, delivery_group=g, source=s, event=str(e))
         for g in "ab"
@@ -114,7 +114,7 @@ def test_more_rows_than_are_read_at_a_time(store: Store) -> None:
     assert list(store.rows(SERVED)) == sorted(rows)
 
 
-def test_rows_may_change_while_they_are_read(store: Store) -> None:
+def test_rows_can_be_deleted_while_they_are_read(store: Store) -> None:
     store.commit(put(*((COUNTERS, numbered(COUNTERS, n)) for n in range(1_000))))
     read = []
     for each in store.rows(COUNTERS):
@@ -124,19 +124,19 @@ def test_rows_may_change_while_they_are_read(store: Store) -> None:
     assert content(store) == {}
 
 
-def test_a_put_replaces_the_row_with_the_same_key(store: Store) -> None:
+def test_put_replaces_the_row_with_the_same_key(store: Store) -> None:
     store.commit(put((COUNTERS, CounterRow("s", 1, 0))))
     store.commit(put((COUNTERS, CounterRow("s", 2, 5))))
     assert list(store.rows(COUNTERS)) == [CounterRow("s", 2, 5)]
 
 
-def test_a_delete_takes_one_row_and_no_more(store: Store) -> None:
+def test_delete_removes_only_the_row_with_the_key(store: Store) -> None:
     store.commit(put(*((QUEUED, row(QUEUED, subscription="s", order=n)) for n in range(3))))
     store.commit(delete(QUEUED, ("s", 1), ("s", 99), ("t", 0)))
     assert [each.order for each in store.rows(QUEUED)] == [0, 2]
 
 
-def test_of_two_changes_to_a_row_the_last_counts(store: Store) -> None:
+def test_last_of_several_changes_to_a_row_takes_effect(store: Store) -> None:
     transaction = Transaction()
     transaction.put(COUNTERS, CounterRow("goes", 1, 0))
     transaction.delete(COUNTERS, "goes")
@@ -146,7 +146,7 @@ def test_of_two_changes_to_a_row_the_last_counts(store: Store) -> None:
     assert [each.subscription for each in store.rows(COUNTERS)] == ["stays"]
 
 
-def test_nothing_to_commit_is_fine(store: Store) -> None:
+def test_empty_transaction_is_accepted(store: Store) -> None:
     store.commit(Transaction())
     assert content(store) == {}
 
@@ -171,7 +171,7 @@ def test_nothing_to_commit_is_fine(store: Store) -> None:
         (WAITING, "late", None),
     ],
 )
-def test_a_value_that_would_not_come_back_is_refused_and_nothing_is_committed(
+def test_transaction_with_an_invalid_value_is_rejected_completely(
     store: Store, table: Table[Any], column: str, value: object
 ) -> None:
     transaction = put((COUNTERS, row(COUNTERS)), (table, row(table, **{column: value})))
@@ -180,18 +180,18 @@ def test_a_value_that_would_not_come_back_is_refused_and_nothing_is_committed(
     assert content(store) == {}
 
 
-def test_none_is_kept_where_the_type_allows_it(store: Store) -> None:
+def test_none_is_stored_in_a_nullable_column(store: Store) -> None:
     store.commit(put((WAITING, row(WAITING, until=None))))
     (found,) = store.rows(WAITING)
     assert found.until is None
 
 
-def test_a_key_of_another_length_is_refused(store: Store) -> None:
+def test_key_of_the_wrong_length_is_rejected(store: Store) -> None:
     with pytest.raises(StoreFailed, match="takes 2 values, not 1"):
         store.commit(delete(EVENTS, ("a",)))
 
 
-def test_a_table_that_is_not_listed_is_refused(store: Store) -> None:
+def test_unknown_table_is_rejected(store: Store) -> None:
     stranger = Table("events", CounterRow)
     with pytest.raises(StoreFailed, match="has no table events"):
         store.commit(put((stranger, CounterRow("s", 1, 1))))
@@ -210,24 +210,24 @@ def check_snapshots(store: Any, again: Callable[[Any], Any]) -> None:
     assert content(store) == {"counters": [CounterRow("a", 2, 0)], "events": [row(EVENTS)]}
 
 
-def test_a_snapshot_and_what_is_made_from_it_go_their_own_ways_in_memory() -> None:
+def test_memory_store_and_its_snapshot_are_independent() -> None:
     check_snapshots(
         MemoryStore(), lambda snapshot: nullcontext(MemoryStore.from_snapshot(snapshot))
     )
 
 
-def test_a_snapshot_and_what_is_made_from_it_go_their_own_ways_in_sqlite() -> None:
+def test_sqlite_store_and_its_snapshot_are_independent() -> None:
     with SqliteStore.in_memory(NAME) as store:
         check_snapshots(store, lambda snapshot: SqliteStore.from_snapshot("another", snapshot))
     SqliteStore.forget(NAME)
     SqliteStore.forget("another")
 
 
-def test_a_memory_store_is_full_at_its_capacity() -> None:
+def test_memory_store_rejects_rows_beyond_its_capacity() -> None:
     store = MemoryStore(capacity_rows=2)
     store.commit(put(*((COUNTERS, numbered(COUNTERS, n)) for n in (1, 2))))
     before = content(store)
-    with pytest.raises(StoreFull, match="3 rows in a store of 2"):
+    with pytest.raises(StoreFull, match="3 rows do not fit in a store of 2"):
         store.commit(put((EVENTS, row(EVENTS)), (COUNTERS, numbered(COUNTERS, 1, dropped=99))))
     assert content(store) == before
     store.commit(put((COUNTERS, numbered(COUNTERS, 1, dropped=99))))

@@ -1,4 +1,4 @@
-// Another organisation talks to the peer of INPS: hello, changeSub, notify.
+// Acts as the peer of CoC and calls the peer of INPS: hello, changeSub, notify.
 // It plays CoC, so the peer of CoC must not run meanwhile: generated/organisation http://127.0.0.1:8701/
 
 #include "peer.h"
@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
     origin.organisation = me;
     origin.document = 1;  // the version of the federation document
 
-    // hello: where do we stand? `joined` is what the federation document says of an organisation.
+    // hello compares the states of both peers. `joined` is from the federation document.
     qns__Standing standing;
     standing.joined = standing.own = standing.consumerEpoch = 1;
     standing.epoch = standing.last = 0;
@@ -26,15 +26,15 @@ int main(int argc, char **argv) {
     const qns__Greeting theirs = *answer.hello;
     std::cout << "hello from INPS, which joined with version " << theirs.joined << "\n";
 
-    // The view that INPS has of us is in force from now on, it hears: its subscribers are served.
+    // This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.
     greeting.heldEpoch = theirs.epoch;
     greeting.heldVersion = theirs.version;
     greeting.heldDigest = theirs.digest;
-    greeting.number = theirs.standing->last;  // nothing was sent beyond what has arrived
+    greeting.number = theirs.standing->last;  // every number that was sent has arrived
     inps.must(inps.hello(&hello, answer));
 
-    // changeSub: what we want to hear from INPS, told anew. The digest is the sum of the elements'
-    // SHA-256; with one element it is that, here computed beforehand.
+    // changeSub sends a complete new view. The digest is the sum of the SHA-256 of its elements; with
+    // one element it is the SHA-256 of that element, computed beforehand here.
     qns__changeSub change;
     change.origin = &origin;
     change.joined = theirs.joined;
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     inps.must(inps.changeSub(&change, changed));
     std::cout << (changed.changed ? "changed\n" : "send all\n");
 
-    // notify: an event under the next number of our stream to INPS.
+    // notify sends an event with the next number of the stream from CoC to INPS.
     const ULONG64 number = theirs.standing->last + 1;
     const std::string id = new_id();
     std::string xml = "<event xmlns=\"urn:qns:d2q:1\" id=\"" + id + "\" class=\"Enterprise/Holder\""
@@ -78,10 +78,10 @@ int main(int argc, char **argv) {
     const qns__Outcome *outcome = notified.outcome.at(0);
     std::cout << (outcome->taken ? "taken" : "not taken: " + *outcome->reason) << "\n";
 
-    // A fault: nobody may speak for an organisation that is not in the federation.
+    // A request from an organisation that is not in the federation is answered with a fault.
     origin.organisation = "Nobody";
     qns__gossip gossip;
     gossip.origin = &origin;
     qns__gossipResponse heard;
-    if (inps.gossip(&gossip, heard) != SOAP_OK) inps.tell_fault();
+    if (inps.gossip(&gossip, heard) != SOAP_OK) inps.print_fault();
 }

@@ -1,4 +1,4 @@
-// What both programs share: a proxy for one port of a peer, and typed faults in words.
+// Shared code: a proxy for one port of a peer, which prints typed faults.
 
 #pragma once
 
@@ -10,44 +10,44 @@
 #include "soapPeerProxy.h"
 
 struct Peer : PeerProxy {
-    // gSOAP has one proxy class for both ports: the address decides.
+    // gSOAP has one proxy class for both ports; the address selects the port.
     Peer(const std::string &base, const std::string &port) : address(base + port) {
         soap_endpoint = address.c_str();
         soap_set_mode(soap, SOAP_C_UTFSTRING);  // strings are UTF-8
     }
 
-    // Whether a call went through; otherwise its fault is told, and the program ends.
+    // Returns if a call succeeded. Otherwise prints its fault and ends the program.
     void must(int status) {
         if (status != SOAP_OK) {
-            tell_fault();
+            print_fault();
             std::exit(1);
         }
     }
 
-    void tell_fault() {
+    void print_fault() {
         SOAP_ENV__Detail *detail = soap->fault ? soap->fault->detail : nullptr;
         if (detail && detail->qns__InvalidFault_) {
-            tell("InvalidFault", *detail->qns__InvalidFault_);
+            print("InvalidFault", *detail->qns__InvalidFault_);
         } else if (detail && detail->qns__RefusedFault_) {
-            tell("RefusedFault", *detail->qns__RefusedFault_);
+            print("RefusedFault", *detail->qns__RefusedFault_);
         } else if (detail && detail->qns__BusyFault_) {
-            tell("BusyFault", *detail->qns__BusyFault_);
+            print("BusyFault", *detail->qns__BusyFault_);
         } else {
-            soap_stream_fault(std::cerr);  // no answer, or none that can be read
+            soap_stream_fault(std::cerr);  // there is no answer, or it cannot be read
         }
     }
 
   private:
     std::string address;
 
-    template <class Fault> void tell(const char *kind, const Fault &fault) {
+    template <class Fault> void print(const char *kind, const Fault &fault) {
         std::cout << kind << ": " << fault.problem;
         if (fault.remedy) std::cout << " (" << *fault.remedy << ")";
         std::cout << "\n";
     }
 };
 
-// An id that no other event has.
+// Returns a unique event id.
 inline std::string new_id() {
     auto now = std::chrono::system_clock::now().time_since_epoch().count();
     return "cpp-" + std::to_string(now);

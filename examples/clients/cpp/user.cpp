@@ -1,4 +1,4 @@
-// A user of INPS, and INPS's Quality Factory: subscribe, publish, pull, acknowledge, unsubscribe.
+// Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
 // generated/user http://127.0.0.1:8701/
 
 #include "peer.h"
@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     inps.must(inps.publish(&publication, published));
     std::cout << "published, " << (published.again ? "again" : "for the first time") << "\n";
 
-    // Wait up to 10 seconds for deliveries beyond number 0; a program remembers the last one it read.
+    // Waits up to 10 seconds for deliveries after number 0. A real program stores the last number.
     qns__pull pull;
     pull.owner = owner;
     pull.id = subscribed.id;
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         last = delivery->number;
     }
 
-    // What is acknowledged is not kept any longer.
+    // The peer deletes acknowledged deliveries.
     qns__acknowledge done;
     done.owner = owner;
     done.id = subscribed.id;
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
 
     wanted.subscription = "Enterprise/Holdr";
     qns__subscribeResponse refused;
-    if (inps.subscribe(&wanted, refused) != SOAP_OK) inps.tell_fault();
+    if (inps.subscribe(&wanted, refused) != SOAP_OK) inps.print_fault();
 
     qns__unsubscribe end;
     end.owner = owner;

@@ -1,4 +1,4 @@
-// Another organisation talks to the peer of INPS: hello, changeSub, notify.
+// Acts as the peer of CoC and calls the peer of INPS: hello, changeSub, notify.
 // It plays CoC, so the peer of CoC must not run meanwhile: node organisation.js http://127.0.0.1:8701/
 
 import { createHash, randomUUID } from 'node:crypto';
@@ -9,36 +9,47 @@ const me = 'CoC';
 const inps = await soap.createClientAsync(`${base}peer?wsdl`);
 const origin = { organisation: me, document: 1 }; // 1: the version of the federation document
 
-// hello: where do we stand? `joined` is what the federation document says of an organisation.
+// Returns the digest of a view: the sum of the SHA-256 of its elements modulo 2^256.
+function digest(elements) {
+  let sum = 0n;
+  for (const element of new Set(elements)) {
+    sum += BigInt(`0x${createHash('sha256').update(element, 'utf8').digest('hex')}`);
+  }
+  return (sum % 2n ** 256n).toString(16).padStart(64, '0');
+}
+
+// hello compares the states of both peers. `joined` is from the federation document.
 const hello = {
   joined: 1, epoch: 1, number: 0,
-  heldEpoch: 0, heldVersion: 0, heldDigest: '',
+  heldEpoch: 0, heldVersion: 0, heldDigest: digest([]),
   standing: { joined: 1, own: 1, consumerEpoch: 1, epoch: 0, last: 0 },
-  version: 0, digest: '',
+  version: 0, digest: digest([]),
 };
 const [{ hello: theirs }] = await inps.helloAsync({ origin, hello });
 console.log(`hello from INPS, which joined with version ${theirs.joined}`);
 
-// The view that INPS has of us is in force from now on, it hears: its subscribers are served.
+// This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.
 hello.heldEpoch = theirs.epoch;
 hello.heldVersion = theirs.version;
 hello.heldDigest = theirs.digest;
-hello.number = theirs.standing.last; // nothing was sent beyond what has arrived
+hello.number = theirs.standing.last; // every number that was sent has arrived
 await inps.helloAsync({ origin, hello });
 
-// changeSub: what we want to hear from INPS, told anew. The digest is the sum of the elements'
-// SHA-256; with one element it is that.
-const wanted = '<subscription xmlns="urn:qns:d2q:1" class="Enterprise/Holder"/>';
+// changeSub without `base` sends a complete new view.
+const wanted = [
+  '<subscription xmlns="urn:qns:d2q:1" class="Enterprise/Holder"/>',
+  '<subscription xmlns="urn:qns:d2q:1" class="Enterprise" only="true"/>',
+];
 const [answer] = await inps.changeSubAsync({
   origin,
   joined: theirs.joined, own: 1, epoch: 1,
   version: Number(theirs.heldVersion) + 1,
-  added: [wanted],
-  digest: createHash('sha256').update(wanted).digest('hex'),
+  added: wanted,
+  digest: digest(wanted),
 });
 console.log(answer.changed ? 'changed' : 'send all');
 
-// notify: an event under the next number of our stream to INPS.
+// notify sends an event with the next number of the stream from CoC to INPS.
 const number = Number(theirs.standing.last) + 1;
 const id = `js-${randomUUID()}`;
 const xml = `<event xmlns="urn:qns:d2q:1" id="${id}" class="Enterprise/Holder" source="${me}">
@@ -59,11 +70,11 @@ const [notified] = await inps.notifyAsync({
 const [outcome] = notified.outcome;
 console.log(outcome.taken ? 'taken' : `not taken: ${outcome.reason}`);
 
-// A fault: nobody may speak for an organisation that is not in the federation.
+// A request from an organisation that is not in the federation is answered with a fault.
 try {
   await inps.gossipAsync({ origin: { organisation: 'Nobody', document: 1 } });
 } catch (error) {
-  for (const [kind, told] of Object.entries(error.root.Envelope.Body.Fault.detail)) {
-    console.log(`${kind}: ${told.problem}`);
+  for (const [kind, fault] of Object.entries(error.root.Envelope.Body.Fault.detail)) {
+    console.log(`${kind}: ${fault.problem}`);
   }
 }

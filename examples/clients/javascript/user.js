@@ -1,4 +1,4 @@
-// A user of INPS, and INPS's Quality Factory: subscribe, publish, pull, acknowledge, unsubscribe.
+// Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
 // node user.js http://127.0.0.1:8701/
 
 import { randomUUID } from 'node:crypto';
@@ -24,7 +24,7 @@ const event = {
 const [published] = await inps.publishAsync({ owner: 'anna', event });
 console.log(`published, ${published.again ? 'again' : 'for the first time'}`);
 
-// Wait up to 10 seconds for deliveries beyond number 0; a program remembers the last one it read.
+// Waits up to 10 seconds for deliveries after number 0. A real program stores the last number.
 const [pulled] = await inps.pullAsync({ owner: 'anna', id, after: 0, wait: 10 });
 for (const delivery of pulled.delivery) {
   const xml = Buffer.from(delivery.xml, 'base64').toString('utf8');
@@ -33,7 +33,7 @@ for (const delivery of pulled.delivery) {
   if (delivery.event !== event.id) throw new Error('this is not what was published');
 }
 
-// What is acknowledged is not kept any longer.
+// The peer deletes acknowledged deliveries.
 await inps.acknowledgeAsync({ owner: 'anna', id, upto: pulled.delivery.at(-1).number });
 const [left] = await inps.pullAsync({ owner: 'anna', id, after: 0 });
 console.log(`${left?.delivery?.length ?? 0} left after the acknowledgement`);
@@ -42,8 +42,8 @@ try {
   await inps.subscribeAsync({ owner: 'anna', subscription: 'Enterprise/Holdr' });
 } catch (error) {
   // InvalidFault, RefusedFault or BusyFault
-  for (const [kind, told] of Object.entries(error.root.Envelope.Body.Fault.detail)) {
-    console.log(`${kind}: ${told.problem} (${told.remedy})`);
+  for (const [kind, fault] of Object.entries(error.root.Envelope.Body.Fault.detail)) {
+    console.log(`${kind}: ${fault.problem} (${fault.remedy})`);
   }
 }
 

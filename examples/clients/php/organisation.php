@@ -1,5 +1,5 @@
 <?php
-// Another organisation talks to the peer of INPS: hello, changeSub, notify.
+// Acts as the peer of CoC and calls the peer of INPS: hello, changeSub, notify.
 // It plays CoC, so the peer of CoC must not run meanwhile: php organisation.php http://127.0.0.1:8701/
 
 $base = $argv[1] ?? 'http://127.0.0.1:8701/';
@@ -10,36 +10,54 @@ $inps = new SoapClient($base . 'peer?wsdl', [
 ]);
 $origin = ['organisation' => $me, 'document' => 1];  // 1: the version of the federation document
 
-// hello: where do we stand? `joined` is what the federation document says of an organisation.
+// Returns the digest of a view: the sum of the SHA-256 of its elements modulo 2^256. It adds byte by
+// byte, from the last one on, because integers of PHP have 64 bits.
+function digest(array $elements): string
+{
+    $sum = array_fill(0, 32, 0);
+    foreach (array_unique($elements) as $element) {
+        $hash = hash('sha256', $element, true);
+        for ($at = 31, $carry = 0; $at >= 0; $at--) {
+            $carry += $sum[$at] + ord($hash[$at]);
+            $sum[$at] = $carry & 255;
+            $carry >>= 8;
+        }
+    }
+    return bin2hex(pack('C*', ...$sum));
+}
+
+// hello compares the states of both peers. `joined` is from the federation document.
 $hello = [
     'joined' => 1, 'epoch' => 1, 'number' => 0,
-    'heldEpoch' => 0, 'heldVersion' => 0, 'heldDigest' => '',
+    'heldEpoch' => 0, 'heldVersion' => 0, 'heldDigest' => digest([]),
     'standing' => ['joined' => 1, 'own' => 1, 'consumerEpoch' => 1, 'epoch' => 0, 'last' => 0],
-    'version' => 0, 'digest' => '',
+    'version' => 0, 'digest' => digest([]),
 ];
 $theirs = $inps->hello(['origin' => $origin, 'hello' => $hello])->hello;
 echo "hello from INPS, which joined with version {$theirs->joined}\n";
 
-// The view that INPS has of us is in force from now on, it hears: its subscribers are served.
+// This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.
 $hello['heldEpoch'] = $theirs->epoch;
 $hello['heldVersion'] = $theirs->version;
 $hello['heldDigest'] = $theirs->digest;
-$hello['number'] = $theirs->standing->last;  // nothing was sent beyond what has arrived
+$hello['number'] = $theirs->standing->last;  // every number that was sent has arrived
 $inps->hello(['origin' => $origin, 'hello' => $hello]);
 
-// changeSub: what we want to hear from INPS, told anew. The digest is the sum of the elements'
-// SHA-256; with one element it is that.
-$wanted = '<subscription xmlns="urn:qns:d2q:1" class="Enterprise/Holder"/>';
+// changeSub without `base` sends a complete new view.
+$wanted = [
+    '<subscription xmlns="urn:qns:d2q:1" class="Enterprise/Holder"/>',
+    '<subscription xmlns="urn:qns:d2q:1" class="Enterprise" only="true"/>',
+];
 $changed = $inps->changeSub([
     'origin' => $origin,
     'joined' => $theirs->joined, 'own' => 1, 'epoch' => 1,
     'version' => $theirs->heldVersion + 1,
-    'added' => [$wanted],
-    'digest' => hash('sha256', $wanted),
+    'added' => $wanted,
+    'digest' => digest($wanted),
 ]);
 echo isset($changed->changed) ? "changed\n" : "send all\n";
 
-// notify: an event under the next number of our stream to INPS.
+// notify sends an event with the next number of the stream from CoC to INPS.
 $number = $theirs->standing->last + 1;
 $id = uniqid('php-');
 $xml = <<<XML
@@ -63,7 +81,7 @@ $notified = $inps->notify([
 $outcome = $notified->outcome[0];
 echo $outcome->taken ? "taken\n" : "not taken: {$outcome->reason}\n";
 
-// A fault: nobody may speak for an organisation that is not in the federation.
+// A request from an organisation that is not in the federation is answered with a fault.
 try {
     $inps->gossip(['origin' => ['organisation' => 'Nobody', 'document' => 1]]);
 } catch (SoapFault $fault) {

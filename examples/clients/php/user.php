@@ -1,10 +1,10 @@
 <?php
-// A user of INPS, and INPS's Quality Factory: subscribe, publish, pull, acknowledge, unsubscribe.
+// Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
 // php user.php http://127.0.0.1:8701/
 
 $base = $argv[1] ?? 'http://127.0.0.1:8701/';
 $inps = new SoapClient($base . 'local?wsdl', [
-    'features' => SOAP_SINGLE_ELEMENT_ARRAYS,  // a list stays a list when it has one element
+    'features' => SOAP_SINGLE_ELEMENT_ARRAYS,  // a list with one element stays a list
     'cache_wsdl' => WSDL_CACHE_NONE,
 ]);
 
@@ -25,17 +25,17 @@ $event = [
 $published = $inps->publish(['owner' => 'anna', 'event' => $event]);
 echo 'published, ', $published->again ? 'again' : 'for the first time', "\n";
 
-// Wait up to 10 seconds for deliveries beyond number 0; a program remembers the last one it read.
+// Waits up to 10 seconds for deliveries after number 0. A real program stores the last number.
 $pulled = $inps->pull(['owner' => 'anna', 'id' => $id, 'after' => 0, 'wait' => 10]);
 foreach ($pulled->delivery ?? [] as $delivery) {
-    $xml = simplexml_load_string($delivery->xml);  // SoapClient has undone the base64
+    $xml = simplexml_load_string($delivery->xml);  // SoapClient has decoded the base64
     echo "pulled {$delivery->number} from {$delivery->source}: {$xml->data->property}\n";
     if ($delivery->event !== $event['id']) {
         throw new RuntimeException('this is not what was published');
     }
 }
 
-// What is acknowledged is not kept any longer.
+// The peer deletes acknowledged deliveries.
 $inps->acknowledge(['owner' => 'anna', 'id' => $id, 'upto' => $delivery->number]);
 $left = $inps->pull(['owner' => 'anna', 'id' => $id, 'after' => 0]);
 echo count($left->delivery ?? []), " left after the acknowledgement\n";
@@ -43,8 +43,8 @@ echo count($left->delivery ?? []), " left after the acknowledgement\n";
 try {
     $inps->subscribe(['owner' => 'anna', 'subscription' => 'Enterprise/Holdr']);
 } catch (SoapFault $fault) {
-    foreach ($fault->detail as $kind => $told) {  // InvalidFault, RefusedFault or BusyFault
-        echo "$kind: {$told->problem} ({$told->remedy})\n";
+    foreach ($fault->detail as $kind => $words) {  // InvalidFault, RefusedFault or BusyFault
+        echo "$kind: {$words->problem} ({$words->remedy})\n";
     }
 }
 

@@ -1,7 +1,7 @@
-"""The matching index: insert, delete and match online, with the oracle's answers.
+"""The matching index: inserts, deletes and matches online, with the oracle's answers.
 
-`MatchingIndex` is the compiled one where numba is installed (`pip install "qns[fast]"`), and the
-plain one otherwise; both answer the same.
+`MatchingIndex` is the compiled index if numba is installed (`pip install "qns[fast]"`), and the
+plain one otherwise. Both give the same answers.
 """
 
 from __future__ import annotations

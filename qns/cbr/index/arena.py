@@ -1,6 +1,6 @@
-"""The arena's allocator and the directories, compiled.
+"""The allocator of the arena, and the slots of directories, compiled.
 
-Chunks are 2^n words; freed chunks of a size are linked by their first word. Directories use open
+Chunks are 2^n words. Free chunks of one size are linked by their first word. Directories use open
 addressing and are at most half full.
 """
 
@@ -14,15 +14,17 @@ from qns.cbr.compilation import compiled
 from qns.cbr.index.layout import (
     ARENA_END,
     ARENA_FREE,
-    DOOR_KEY,
-    DOOR_PLACE,
-    DOOR_TARGET,
-    NO_DOOR,
+    EMPTY_SLOT,
+    NO_CHUNK,
+    SLOT_KEY,
+    SLOT_SPACE,
+    SLOT_TARGET,
 )
 
 
 @compiled
 def size_class(words: Any) -> Any:
+    """Returns the n of the smallest chunk of 2^n words that has room for `words`."""
     shift = 2
     while (1 << shift) < words:
         shift += 1
@@ -31,7 +33,7 @@ def size_class(words: Any) -> Any:
 
 @compiled
 def allocate(arena: Any, words: Any) -> Any:
-    """The start of a chunk of at least `words`, or -1 when the arena has to grow first."""
+    """Returns the start of a chunk of at least `words`, or NO_CHUNK if the arena has to grow."""
     shift = size_class(words)
     start = arena[ARENA_FREE + shift]
     if start:
@@ -39,42 +41,43 @@ def allocate(arena: Any, words: Any) -> Any:
         return start
     start = arena[ARENA_END]
     if start + (1 << shift) > arena.shape[0]:
-        return np.int64(-1)
+        return np.int64(NO_CHUNK)
     arena[ARENA_END] = start + (1 << shift)
     return start
 
 
 @compiled
 def release(arena: Any, start: Any, words: Any) -> None:
+    """Frees the chunk that was allocated for `words`."""
     shift = size_class(words)
     arena[start] = arena[ARENA_FREE + shift]
     arena[ARENA_FREE + shift] = start
 
 
 @compiled
-def mix(place: Any, key: Any) -> Any:
-    """A hash of both, all bits of it good."""
+def mix(space: Any, key: Any) -> Any:
+    """Returns a hash of both. Each of its bits depends on all bits of both."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= np.uint64(place) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= np.uint64(space) * np.uint64(0xC2B2AE3D27D4EB4F)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     return mixed ^ (mixed >> np.uint64(32))
 
 
 @compiled
-def door_of(doors: Any, place: Any, key: Any) -> Any:
-    """Where (place, key) is in the directory, or where it would go."""
-    mask = doors.shape[0] - 1
-    at = np.int64(mix(place, key) & np.uint64(mask))
-    while doors[at, DOOR_TARGET] != NO_DOOR and not (
-        doors[at, DOOR_PLACE] == place and doors[at, DOOR_KEY] == key
+def find_slot(directory: Any, space: Any, key: Any) -> Any:
+    """Returns the slot of (space, key), or the empty slot where it belongs."""
+    mask = directory.shape[0] - 1
+    slot = np.int64(mix(space, key) & np.uint64(mask))
+    while directory[slot, SLOT_TARGET] != EMPTY_SLOT and not (
+        directory[slot, SLOT_SPACE] == space and directory[slot, SLOT_KEY] == key
     ):
-        at = (at + 1) & mask
-    return at
+        slot = (slot + 1) & mask
+    return slot
 
 
 @compiled
-def open_door(doors: Any, door: Any, place: Any, key: Any, target: Any) -> None:
-    doors[door, DOOR_PLACE] = place
-    doors[door, DOOR_KEY] = key
-    doors[door, DOOR_TARGET] = target
+def fill_slot(directory: Any, slot: Any, space: Any, key: Any, target: Any) -> None:
+    directory[slot, SLOT_SPACE] = space
+    directory[slot, SLOT_KEY] = key
+    directory[slot, SLOT_TARGET] = target

@@ -1,14 +1,15 @@
-"""The compiled matching index: which of very many subscriptions an event matches, in microseconds.
+"""The compiled matching index: finds the matches among very many subscriptions in microseconds.
 
-Every constraint becomes a closed interval of keys on a **slot** (an attribute, or the previous
+Every constraint becomes a closed interval of keys on a **field** (an attribute, or the previous
 value of a quality dimension); strings become codes. Subscriptions of the same scope form a
 **partition**, and an event visits the partitions whose scope holds its class. Inside a partition a
 subscription is filed under the one of its constraints that the fewest events are expected to meet:
 preferably a rare value that it pins, else an attribute that it needs. So an event looks only under
-its own values and attributes. To insert is to append, to delete is to let the last row move in.
+its own values and attributes. An insertion appends a row; a deletion moves the last row into the
+place of the deleted one.
 
-What an interval cannot say (several intervals, a least change) is an **extra** check of the rows
-that pass; a string pattern is a **residual** check, done here in Python.
+Conditions that one interval cannot express (several intervals, a least change) are **extra** checks
+of the rows that pass. A string pattern is a **residual** check, which is made here in Python.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from qns.cbr.event import Event
+from qns.cbr.index.fields import UNKNOWN_CODE, Codes, Fields
 from qns.cbr.index.layout import (
-    CHECK_CHANGE,
-    CHECK_SPANS,
     EXTRA_BIT,
     HANDLE_MASK,
+    KIND_CHANGE,
+    KIND_SPANS,
     RESIDUAL_BIT,
     SOURCES_SHIFT,
+    VALUE_WORDS,
 )
-from qns.cbr.index.slots import UNKNOWN_CODE, Codes, Slots
 from qns.cbr.index.tables import Tables, grown
 from qns.cbr.intervals import Intervals
 from qns.cbr.region import Region
@@ -41,28 +43,28 @@ from qns.errors import DuplicateId, NameNotKnown
 Id = TypeVar("Id", bound=Hashable)
 
 MAX_POINTS = 16
-"""A subscription that pins no value but lists at most so many is filed once under each."""
+"""A subscription that pins no value but lists at most this many is filed once under each."""
 
 
 class CompiledIndex(Generic[Id]):
-    """Subscriptions by id; `match` tells which of them an event matches."""
+    """Holds subscriptions by id. `match` finds those that an event matches."""
 
     def __init__(self, subscriptions: Mapping[Id, Subscription] | None = None) -> None:
         self._handles: dict[Id, int] = {}
         self._copies: dict[Id, tuple[int, ...]] = {}  # further handles of the same subscription
-        self._ids: Any = np.empty(64, object)  # handle -> id; an array, to look up many at once
+        self._ids: Any = np.empty(64, object)  # handle -> id; an array allows many lookups at once
         self._subscriptions: list[Subscription | None] = []  # handle -> subscription
         self._free_handles: list[int] = []
         self._residuals: set[int] = set()  # handles with a string pattern
         self._parts: dict[frozenset[str], int] = {}
         self._classes: dict[str, int] = {}
-        # Number 0 is left to no restriction, and to organisations that no subscription names.
+        # Number 0 stands for no restriction, and for organisations that no subscription names.
         self._source_sets: Codes[frozenset[str]] = Codes(first=1)
         self._sources: Codes[str] = Codes(first=1)
-        self._slots = Slots()
-        self._known_slots = 0
+        self._fields = Fields()
+        self._known_fields = 0
         self._tables = Tables()
-        self._lock = Lock()  # the compiled loops let other threads run
+        self._lock = Lock()  # the compiled loops release the GIL
         if subscriptions:
             self.insert_all(subscriptions.items())
 
@@ -81,7 +83,7 @@ class CompiledIndex(Generic[Id]):
 
     @property
     def memory_bytes(self) -> int:
-        """What the arrays take: all of the index but the subscriptions, their ids and strings."""
+        """The size of the arrays: all of the index except subscriptions, ids and strings."""
         return self._tables.nbytes
 
     # -- changing -------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ class CompiledIndex(Generic[Id]):
         self.insert_all(((id, subscription),))
 
     def insert_all(self, items: Iterable[tuple[Id, Subscription]]) -> None:
-        """Inserts many at once: all of them, or none if one cannot be."""
+        """Inserts many at once: all of them, or none if one cannot be inserted."""
         with self._lock:
             rows = array("q")
             entered: list[Id] = []
@@ -117,7 +119,7 @@ class CompiledIndex(Generic[Id]):
     # -- matching -------------------------------------------------------------------------------
 
     def match(self, event: Event) -> list[Id]:
-        """The ids of all subscriptions that the event matches, in no particular order."""
+        """Returns the ids of all subscriptions that the event matches, in no particular order."""
         with self._lock:
             handles, _ = self._tables.match(self.encode((event,)), 1)
             if self._residuals and len(handles) and handles.min() < 0:
@@ -126,7 +128,7 @@ class CompiledIndex(Generic[Id]):
             return ids
 
     def match_all(self, events: Sequence[Event]) -> list[list[Id]]:
-        """`match` for each event, in one call of the compiled loop."""
+        """Returns `match` of each event, with one call of the compiled loop."""
         with self._lock:
             handles, ends = self._tables.match(self.encode(events), len(events))
             if self._residuals and len(handles) and handles.min() < 0:
@@ -138,20 +140,20 @@ class CompiledIndex(Generic[Id]):
             return [ids[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def match_handles(self, events: Sequence[Event]) -> tuple[Any, list[int]]:
-        """`match_all` without its last step: all handles, and where those of each event end.
+        """Returns all handles that the events match, and where those of each event end.
 
-        A negative handle is the complement of one that a string pattern has to confirm yet.
+        A negative handle is the complement of one whose string patterns are not checked yet.
         """
         with self._lock:
             handles, ends = self._tables.match(self.encode(events), len(events))
             return handles.copy(), ends
 
     def encode(self, events: Iterable[Event]) -> array[int]:
-        """The events as the compiled loop reads them (`layout.py`); good until the next change."""
+        """Returns the events as the compiled loop reads them. Valid until the next change."""
         words = array("q")
         add = words.append
         classes, sources = self._classes, self._sources.of
-        attributes, previous_slots = self._slots.entries, self._slots.previous
+        attributes, previous_fields = self._fields.entries, self._fields.previous
         for event in events:
             number = classes.get(event.data_class, -1)
             add(number)
@@ -163,18 +165,18 @@ class CompiledIndex(Generic[Id]):
             for name, key in event.values.items():
                 entry = attributes.get(name)
                 if entry is not None:
-                    add(entry.slot)
+                    add(entry.number)
                     add(entry.code(key) if isinstance(key, str) else key)
             for name, old in event.previous.items():
-                slot = previous_slots.get(name)
-                if slot is not None:
-                    add(slot)
+                field = previous_fields.get(name)
+                if field is not None:
+                    add(field)
                     add(old)
-            words[length_at] = (len(words) - length_at) // 2
+            words[length_at] = (len(words) - length_at) // VALUE_WORDS
         return words
 
     def _settle(self, event: Event, handles: list[int]) -> list[Id]:
-        """Confirms the handles that were found but for their string patterns."""
+        """Checks the string patterns of the handles that need it. Returns the ids that match."""
         confirmed: list[Id] = []
         for handle in handles:
             if handle >= 0:
@@ -192,13 +194,13 @@ class CompiledIndex(Generic[Id]):
         """Turns a subscription into rows: one, or one for each value that it lists."""
         part = self._part(subscription.scope)
         flags = self._source_set(subscription.sources) << SOURCES_SHIFT
-        intervals: list[tuple[int, int, int]] = []  # slot, lo, hi
+        intervals: list[tuple[int, int, int]] = []  # field, lo, hi
         checks: list[list[int]] = []
         points: list[tuple[int, list[int]]] = []
         pinned = False
         for name, values in subscription.constraints.items():
-            entry = self._slots.of(name)
-            slot = entry.slot
+            entry = self._fields.of(name)
+            field = entry.number
             spans: Sequence[tuple[int, int]]
             if isinstance(values, Strings):
                 if values.listed is not None:
@@ -211,21 +213,21 @@ class CompiledIndex(Generic[Id]):
                 spans = values.spans
             else:
                 spans = values.new.spans
-                self._encode_previous(name, slot, values, intervals, checks)
+                self._encode_previous(name, field, values, intervals, checks)
             lo, hi = spans[0][0], spans[-1][1]
             if len(spans) > 1:
-                checks.append([CHECK_SPANS, slot, len(spans), *chain.from_iterable(spans)])
+                checks.append([KIND_SPANS, field, len(spans), *chain.from_iterable(spans)])
                 if len(spans) <= MAX_POINTS and all(a == b for a, b in spans):
                     points.append((len(intervals), [a for a, _ in spans]))
             elif lo == hi:
                 pinned = True
-            intervals.append((slot, lo, hi))
+            intervals.append((field, lo, hi))
         copies = [intervals]
         if points and not pinned:
             place, keys = min(points, key=lambda each: len(each[1]))
-            slot = intervals[place][0]
+            field = intervals[place][0]
             copies = [
-                [*intervals[:place], (slot, key, key), *intervals[place + 1 :]] for key in keys
+                [*intervals[:place], (field, key, key), *intervals[place + 1 :]] for key in keys
             ]
         handles = [self._new_handle(id, subscription) for _ in copies]
         for handle, copy in zip(handles, copies, strict=True):
@@ -239,20 +241,20 @@ class CompiledIndex(Generic[Id]):
     def _encode_previous(
         self,
         name: str,
-        slot: int,
+        field: int,
         values: Region,
         intervals: list[tuple[int, int, int]],
         checks: list[list[int]],
     ) -> None:
         if values.previous is None:
             return
-        previous = self._slots.of_previous(name)
+        previous = self._fields.of_previous(name)
         spans = values.previous.spans
         intervals.append((previous, values.previous.lowest, values.previous.highest))
         if len(spans) > 1:
-            checks.append([CHECK_SPANS, previous, len(spans), *chain.from_iterable(spans)])
+            checks.append([KIND_SPANS, previous, len(spans), *chain.from_iterable(spans)])
         if values.change:
-            checks.append([CHECK_CHANGE, slot, previous, values.change])
+            checks.append([KIND_CHANGE, field, previous, values.change])
 
     def _add_row(
         self,
@@ -266,13 +268,13 @@ class CompiledIndex(Generic[Id]):
             words = list(chain.from_iterable(checks))
             self._tables.store_extra(meta & HANDLE_MASK, len(checks), words)
             meta |= EXTRA_BIT
-        intervals.sort()  # rows with the same attributes share their columns
+        intervals.sort()  # so that rows with the same attributes share a group
         rows.extend((part, meta, len(intervals), *chain.from_iterable(intervals)))
 
     def _place(self, rows: array[int]) -> None:
-        if len(self._slots) > self._known_slots:
-            self._tables.fit_slots(self._slots.bits, self._slots.weights)
-            self._known_slots = len(self._slots)
+        if len(self._fields) > self._known_fields:
+            self._tables.fit_fields(self._fields.bits, self._fields.weights)
+            self._known_fields = len(self._fields)
         self._tables.place(rows)
 
     def _new_handle(self, id: Id, subscription: Subscription) -> int:
@@ -315,7 +317,7 @@ class CompiledIndex(Generic[Id]):
         return (handle, *self._copies.get(id, ()))
 
     def _leave(self, id: Id) -> None:
-        """Gives back the handles of a subscription and the numbers of what it names."""
+        """Frees the handles of a subscription and the numbers of its strings and sources."""
         subscription = self[id]
         for handle in self._all_handles(id):
             self._residuals.discard(handle)
@@ -325,7 +327,7 @@ class CompiledIndex(Generic[Id]):
         self._copies.pop(id, None)
         for name, values in subscription.constraints.items():
             if isinstance(values, Strings):
-                self._slots.forget(name, values)
+                self._fields.forget(name, values)
         sources = subscription.sources
         if sources is not None and self._source_sets.unuse(sources):
             for source in sources:
@@ -333,7 +335,7 @@ class CompiledIndex(Generic[Id]):
 
 
 def _around(codes: list[int]) -> list[tuple[int, int]]:
-    """Every code but these."""
+    """Returns the spans of all codes except these."""
     spans, lo = [], 0
     for code in codes:
         if lo < code:

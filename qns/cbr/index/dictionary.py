@@ -1,9 +1,9 @@
-"""The dictionary index: the matching index in plain Python, for where numba is not installed.
+"""The dictionary index: the matching index in plain Python, used if numba is not installed.
 
 A subscription is filed under the values that it lists for one attribute, or under a quality
-dimension that it needs, or else under an attribute that it needs; of several such places, where the
-fewest others are. An event looks under its own values and attributes, and asks each subscription
-that it finds there.
+dimension that it needs, or else under an attribute that it needs. Of several such places, the one
+with the fewest other subscriptions is chosen. An event is compared with the subscriptions that are
+filed under its values and attributes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Place = tuple[str, str, Key | None]  # class, attribute, value; None for any va
 
 
 class DictionaryIndex(Generic[Id]):
-    """Subscriptions by id; `match` tells which of them an event matches."""
+    """Holds subscriptions by id. `match` finds those that an event matches."""
 
     def __init__(self, subscriptions: Mapping[Id, Subscription] | None = None) -> None:
         self._subscriptions: dict[Id, Subscription] = {}
@@ -54,7 +54,7 @@ class DictionaryIndex(Generic[Id]):
             self._filed.setdefault(place, {})[id] = subscription
 
     def insert_all(self, items: Iterable[tuple[Id, Subscription]]) -> None:
-        """Inserts many at once: all of them, or none if an id is taken."""
+        """Inserts all of them, or none if an id is in use or occurs twice."""
         listed: dict[Id, Subscription] = {}
         for id, subscription in items:
             if id in listed or id in self._subscriptions:
@@ -72,7 +72,7 @@ class DictionaryIndex(Generic[Id]):
                 del self._filed[place]
 
     def match(self, event: Event) -> list[Id]:
-        """The ids of all subscriptions that the event matches, in no particular order."""
+        """Returns the ids of all subscriptions that the event matches, in no particular order."""
         path = event.data_class
         places: list[_Place] = [(path, "", None)]
         for attribute, key in event.values.items():
@@ -98,11 +98,11 @@ class DictionaryIndex(Generic[Id]):
 
 
 def _choices(subscription: Subscription) -> Iterator[list[_Place]]:
-    """The ways to file a subscription: each some places, of which an event sees at most one."""
+    """Yields the ways to file a subscription. An event visits at most one place of each way."""
     attributes = subscription.constraints.items()
     choices = [(name, keys) for name, values in attributes if (keys := _listed(values)) is not None]
     needed = [name for name, values in attributes if isinstance(values, Region)]
-    if not choices and not needed:  # data is nearly always there: to need it tells little
+    if not choices and not needed:  # data is nearly always present, so needing it selects little
         needed = [*subscription.constraints, ""][:1]
     for name, keys in choices:
         yield [(path, name, key) for path in subscription.scope for key in keys]
@@ -111,7 +111,7 @@ def _choices(subscription: Subscription) -> Iterator[list[_Place]]:
 
 
 def _listed(values: ValueSet) -> list[Key] | None:
-    """The values of a set that lists a few, else None."""
+    """Returns the values of the set if they are few, else None."""
     if isinstance(values, Strings):
         few = values.listed is not None and len(values.listed) <= MAX_LISTED
         return list(values.listed or ()) if few else None

@@ -1,4 +1,9 @@
-"""Matching a batch of encoded events, compiled."""
+"""Matching a batch of encoded events, compiled.
+
+These functions take the arrays one by one. With one named tuple of arrays, the loop over a batch of
+events took 16 % longer with 1,000 subscriptions and 6 % longer with 10,000 (the fastest of 16
+processes each; two copies of the same code differed by 1 %).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qns.cbr.compilation import compiled, inlined
-from qns.cbr.index.arena import door_of
+from qns.cbr.index.arena import find_slot
 from qns.cbr.index.layout import (
     ABSENT,
     ANY_KEY,
@@ -17,30 +22,59 @@ from qns.cbr.index.layout import (
     BUCKET_ROOM,
     BUCKET_START,
     BUCKET_STRIDE,
+    CHECK_CHANGE,
+    CHECK_CHANGE_WORDS,
+    CHECK_FIELD,
+    CHECK_KIND,
+    CHECK_LENGTH,
+    CHECK_PREVIOUS,
     CHECK_SPANS,
-    DOOR_TARGET,
+    CLASS_COUNT,
+    CLASS_FIRST,
+    COLUMN_LO,
+    COLUMN_META,
+    COLUMN_STEP,
     EVENT_CLASS,
-    EVENT_FIELDS,
     EVENT_LENGTH,
     EVENT_SOURCE,
+    EVENT_VALUES,
     EXTRA_BIT,
+    EXTRA_CHECKS,
+    EXTRA_SIZE,
+    FIELD_BIT,
+    FIELD_FILED,
     FILED_ANY,
     FILED_PINNED,
     HANDLE_MASK,
+    HEAD_EXTENT,
+    HEAD_SIZE,
     HEAD_WORDS,
     HIGH_SHIFT,
+    INTERVAL_FIELD,
+    INTERVAL_HI,
+    INTERVAL_LO,
+    INTERVAL_WORDS,
+    KIND_SPANS,
     LOW_MASK,
-    NO_SLOT,
+    NO_FIELD,
+    PART_SHIFT,
     RESIDUAL_BIT,
     ROW_INTERVALS,
     ROW_META,
     ROW_NEED,
     ROW_WIDTH,
-    SLOT_BIT,
-    SLOT_FILED,
+    SLOT_TARGET,
+    SOURCE_MASK,
+    SOURCE_SHIFT,
     SOURCES_MASK,
     SOURCES_SHIFT,
+    SPAN_HI,
+    SPAN_LO,
+    SPAN_WORDS,
     START_MASK,
+    VALUE_FIELD,
+    VALUE_KEY,
+    VALUE_WORDS,
     WHERE_EXTRA,
     WIDTH_SHIFT,
 )
@@ -48,28 +82,28 @@ from qns.cbr.index.layout import (
 
 @compiled
 def passes_extra(arena: Any, start: Any, values: Any) -> Any:
-    """The checks that one interval per attribute cannot express."""
-    at = start + 1
-    for _ in range(arena[start] & LOW_MASK):
-        kind = arena[at]
-        value = values[arena[at + 1]]
-        if kind == CHECK_SPANS:
-            first = at + 3
-            low, high = np.int64(0), arena[at + 2]
-            at = first + 2 * high
+    """True if the event passes the checks that one interval per field cannot express."""
+    at = start + EXTRA_CHECKS
+    for _ in range(arena[start + EXTRA_SIZE] & LOW_MASK):
+        value = values[arena[at + CHECK_FIELD]]
+        if arena[at + CHECK_KIND] == KIND_SPANS:
+            first = at + CHECK_SPANS
+            low, high = np.int64(0), arena[at + CHECK_LENGTH]
+            at = first + SPAN_WORDS * high
             while low < high:  # find the first span that ends at or after the value
                 middle = (low + high) >> 1
-                if arena[first + 2 * middle + 1] < value:
+                if arena[first + SPAN_WORDS * middle + SPAN_HI] < value:
                     low = middle + 1
                 else:
                     high = middle
-            if first + 2 * low >= at or arena[first + 2 * low] > value:
+            span = first + SPAN_WORDS * low
+            if span >= at or arena[span + SPAN_LO] > value:
                 return False
         else:
-            change = value - values[arena[at + 2]]
-            if (change if change > 0 else -change) < arena[at + 3]:
+            change = value - values[arena[at + CHECK_PREVIOUS]]
+            if (change if change > 0 else -change) < arena[at + CHECK_CHANGE]:
                 return False
-            at += 4
+            at += CHECK_CHANGE_WORDS
     return True
 
 
@@ -84,10 +118,12 @@ def settle(
     found: Any,
     total: Any,
 ) -> Any:
-    """A row whose intervals hold: checks what is left and writes its handle down."""
+    """Makes the remaining checks of a row whose intervals hold. Writes its handle if it passes."""
     sources = (meta >> SOURCES_SHIFT) & SOURCES_MASK
-    if sources and not (source_sets[sources, source >> 6] >> np.uint64(source & 63)) & np.uint64(1):
-        return total
+    if sources:
+        word = source_sets[sources, source >> SOURCE_SHIFT]
+        if not (word >> np.uint64(source & SOURCE_MASK)) & np.uint64(1):
+            return total
     handle = meta & HANDLE_MASK
     if meta & EXTRA_BIT and not passes_extra(arena, where[handle, WHERE_EXTRA], values):
         return total
@@ -109,6 +145,7 @@ def visit_rows(
     found: Any,
     total: Any,
 ) -> Any:
+    """Checks the rows of a small bucket one by one. Returns the new number of handles."""
     stride = buckets[bucket, BUCKET_STRIDE]
     row = buckets[bucket, BUCKET_START]
     for _ in range(buckets[bucket, BUCKET_LENGTH]):
@@ -116,14 +153,21 @@ def visit_rows(
             interval = row + ROW_INTERVALS
             fits = True
             for _ in range(arena[row + ROW_WIDTH]):
-                value = values[arena[interval]]
-                if value < arena[interval + 1] or value > arena[interval + 2]:
+                value = values[arena[interval + INTERVAL_FIELD]]
+                if value < arena[interval + INTERVAL_LO] or value > arena[interval + INTERVAL_HI]:
                     fits = False
                     break
-                interval += 3
+                interval += INTERVAL_WORDS
             if fits:
                 total = settle(
-                    arena[row + ROW_META], source, source_sets, arena, where, values, found, total
+                    arena[row + ROW_META],
+                    source,
+                    source_sets,
+                    arena,
+                    where,
+                    values,
+                    found,
+                    total,
                 )
         row += stride
     return total
@@ -144,39 +188,53 @@ def visit_groups(
     found: Any,
     total: Any,
 ) -> Any:
+    """Checks the rows of a large bucket column by column. Returns the new number of handles.
+
+    `alive` and `chosen` are scratch arrays for one block of rows.
+    """
     needs = buckets[bucket, BUCKET_START]
     heads = needs + buckets[bucket, BUCKET_ROOM]
     for nth in range(buckets[bucket, BUCKET_LISTED]):
         if np.uint64(arena[needs + nth]) & lacks:
             continue
-        place, size = arena[heads + HEAD_WORDS * nth], arena[heads + HEAD_WORDS * nth + 1]
-        slots, width = place & START_MASK, place >> WIDTH_SHIFT
+        head = heads + HEAD_WORDS * nth
+        extent, size = arena[head + HEAD_EXTENT], arena[head + HEAD_SIZE]
+        fields, width = extent & START_MASK, extent >> WIDTH_SHIFT
         length, room = size & LOW_MASK, size >> HIGH_SHIFT
-        start = slots + width
+        start = fields + width
         present = True
-        for column in range(width):  # several attributes can share one of the 64 bits
-            if values[arena[slots + column]] == ABSENT:
+        for column in range(width):  # several fields can share one of the 64 bits
+            if values[arena[fields + column]] == ABSENT:
                 present = False
         if not present:
             continue
         for block in range(0, length, BLOCK):
-            # Unsigned, so that the compiler knows that no index is negative and uses vectors.
+            # Unsigned indexes tell the compiler that none is negative, so that it uses vectors.
             rows = np.uint64(min(BLOCK, length - block))
             for i in range(rows):
                 alive[i] = 1
             for column in range(width):
-                value = values[arena[slots + column]]
-                lo = np.uint64(start + room * (1 + 2 * column) + block)
+                value = values[arena[fields + column]]
+                lo = np.uint64(start + room * (COLUMN_LO + COLUMN_STEP * column) + block)
                 hi = lo + np.uint64(room)
                 for i in range(rows):
                     alive[i] &= (arena[lo + i] <= value) & (value <= arena[hi + i])
-            left = np.uint64(0)  # without a branch, which would be guessed wrong too often
+            left = np.uint64(0)  # no branch here: its prediction would fail too often
             for i in range(rows):
                 chosen[left] = i
                 left += np.uint64(alive[i])
+            metas = np.uint64(start + room * COLUMN_META + block)
             for i in range(left):
-                meta = arena[np.uint64(start + block) + chosen[i]]
-                total = settle(meta, source, source_sets, arena, where, values, found, total)
+                total = settle(
+                    arena[metas + chosen[i]],
+                    source,
+                    source_sets,
+                    arena,
+                    where,
+                    values,
+                    found,
+                    total,
+                )
     return total
 
 
@@ -185,19 +243,19 @@ def match_batch(
     events: Any,
     class_parts: Any,
     values: Any,
-    slots: Any,
+    fields: Any,
     source_sets: Any,
-    doors: Any,
+    directory: Any,
     buckets: Any,
     arena: Any,
     where: Any,
     found: Any,
     found_end: Any,
 ) -> Any:
-    """Writes the handles that each event matches; returns how many there are in all.
+    """Writes the handles that each event matches. Returns how many there are in all.
 
-    A handle whose residual check is due is written as its complement. When `found` is too small
-    the count is right all the same, and the caller comes again with more room.
+    A handle whose residual check is due is written as its complement. If `found` is too small the
+    count is right all the same, and the caller repeats the call with more room.
     """
     total = 0
     alive = np.empty(BLOCK, np.int64)
@@ -205,25 +263,25 @@ def match_batch(
     head = 0
     for event in range(found_end.shape[0]):
         data_class, source = events[head + EVENT_CLASS], events[head + EVENT_SOURCE]
-        first = head + EVENT_FIELDS
-        head = first + 2 * events[head + EVENT_LENGTH]
+        first = head + EVENT_VALUES
+        head = first + VALUE_WORDS * events[head + EVENT_LENGTH]
         has = np.uint64(0)
-        for at in range(first, head, 2):
-            slot = events[at]
-            values[slot] = events[at + 1]
-            has |= np.uint64(1) << np.uint64(slots[slot, SLOT_BIT])
+        for at in range(first, head, VALUE_WORDS):
+            field = events[at + VALUE_FIELD]
+            values[field] = events[at + VALUE_KEY]
+            has |= np.uint64(1) << np.uint64(fields[field, FIELD_BIT])
         lacks = ~has
-        parts = class_parts[data_class, 0] if data_class >= 0 else 0
+        parts = class_parts[data_class, CLASS_COUNT] if data_class >= 0 else 0
         for nth in range(parts):
-            part = class_parts[data_class, nth + 1] << 32
-            for at in range(first - 2, head, 2):
-                # Before the event's own slots, the slot that every event is taken to carry.
-                slot = events[at] if at >= first else NO_SLOT
+            part = class_parts[data_class, CLASS_FIRST + nth] << PART_SHIFT
+            for at in range(first - VALUE_WORDS, head, VALUE_WORDS):
+                # The first step is for the field that every event is taken to carry.
+                field = events[at + VALUE_FIELD] if at >= first else NO_FIELD
                 for kind in (FILED_PINNED, FILED_ANY):
-                    if not slots[slot, SLOT_FILED] & kind:
+                    if not fields[field, FIELD_FILED] & kind:
                         continue
-                    key = events[at + 1] if kind == FILED_PINNED else ANY_KEY
-                    bucket = doors[door_of(doors, part | slot, key), DOOR_TARGET]
+                    key = events[at + VALUE_KEY] if kind == FILED_PINNED else ANY_KEY
+                    bucket = directory[find_slot(directory, part | field, key), SLOT_TARGET]
                     if bucket < 0:
                         continue
                     if buckets[bucket, BUCKET_STRIDE]:
@@ -254,7 +312,7 @@ def match_batch(
                             found,
                             total,
                         )
-        for at in range(first, head, 2):
-            values[events[at]] = ABSENT
+        for at in range(first, head, VALUE_WORDS):
+            values[events[at + VALUE_FIELD]] = ABSENT
         found_end[event] = total
     return total

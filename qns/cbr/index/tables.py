@@ -1,4 +1,4 @@
-"""The arrays of the compiled index, and how they grow. `layout.py` says what is where."""
+"""Tables: owns the arrays of the compiled index and makes them grow (`layout.py`)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 from qns.cbr.index import layout as at
 from qns.cbr.index.arena import allocate
 from qns.cbr.index.matching import match_batch
-from qns.cbr.index.placing import delete_one, enter_all, insert_batch
+from qns.cbr.index.placing import delete_one, insert_batch, refill_directories
 
 _COUNTERS = 1 << 20
 _NONE = np.zeros(0, np.int64)
 
 
 class Tables:
-    """All arrays, and the four things that are done with them: place, delete, match, grow."""
+    """All arrays. The operations on them place, delete and match rows, and make room."""
 
     def __init__(self) -> None:
         self.class_parts = np.zeros((8, 8), np.int64)  # class -> how many partitions, which
         self.source_sets = np.zeros((8, 1), np.uint64)  # set of sources -> a bit per source
-        self.slots = np.zeros((64, at.SLOT_COLUMNS), np.int64)
+        self.fields = np.zeros((64, at.FIELD_COLUMNS), np.int64)
         self.values = np.full(64, at.ABSENT, np.int64)
         self.buckets = np.zeros((256, at.BUCKET_COLUMNS), np.int64)
         self.free_buckets = np.zeros(256, np.int64)
         self.groups = np.zeros((256, at.GROUP_COLUMNS), np.int64)
         self.free_groups = np.zeros(256, np.int64)
-        self.doors = _no_doors(512)
-        self.group_doors = _no_doors(512)
+        self.directory = _empty_directory(512)
+        self.group_directory = _empty_directory(512)
         self.where = np.zeros((1024, at.WHERE_COLUMNS), np.int64)
         self.arena = np.zeros(1 << 14, np.int64)
         self.arena[at.ARENA_END] = at.ARENA_FIRST
@@ -42,7 +42,7 @@ class Tables:
         return sum(each.nbytes for each in vars(self).values())
 
     def place(self, items: array[int]) -> None:
-        """Puts all rows where they belong, or none of them if there is no memory."""
+        """Inserts all rows, or none of them if there is no memory."""
         words = np.frombuffer(items, np.int64) if items else _NONE
         done = 0
         try:
@@ -51,13 +51,13 @@ class Tables:
                     done,
                     words,
                     self.arena,
-                    self.doors,
+                    self.directory,
                     self.buckets,
                     self.free_buckets,
                     self.groups,
-                    self.group_doors,
+                    self.group_directory,
                     self.free_groups,
-                    self.slots,
+                    self.fields,
                     self.where,
                     self.counts,
                     self.state,
@@ -73,7 +73,7 @@ class Tables:
             item = 0
             while item < done:
                 self.delete(items[item + at.ITEM_META] & at.HANDLE_MASK)
-                item += at.ITEM_FIELDS + 3 * items[item + at.ITEM_LENGTH]
+                item += at.ITEM_INTERVALS + at.INTERVAL_WORDS * items[item + at.ITEM_LENGTH]
             raise
 
     def delete(self, handle: int) -> None:
@@ -82,7 +82,7 @@ class Tables:
             self.arena,
             self.buckets,
             self.groups,
-            self.group_doors,
+            self.group_directory,
             self.free_groups,
             self.where,
             self.counts,
@@ -90,9 +90,9 @@ class Tables:
         )
 
     def match(self, words: array[int], count: int) -> tuple[Any, list[int]]:
-        """The handles of `count` events one after the other, and where those of each event end.
+        """Returns the handles of `count` events one after the other, and where those of each end.
 
-        The handles are good until the next call.
+        The handles are valid until the next call.
         """
         events = np.frombuffer(words, np.int64) if count else _NONE
         ends = np.empty(count, np.int64)
@@ -101,9 +101,9 @@ class Tables:
                 events,
                 self.class_parts,
                 self.values,
-                self.slots,
+                self.fields,
                 self.source_sets,
-                self.doors,
+                self.directory,
                 self.buckets,
                 self.arena,
                 self.where,
@@ -115,12 +115,12 @@ class Tables:
             self.found = np.zeros(2 * total, np.int64)
 
     def store_extra(self, handle: int, checks: int, words: list[int]) -> None:
-        """Keeps the extra checks of a row where the compiled loops find them."""
-        size = 1 + len(words)
-        while (start := int(allocate(self.arena, size))) < 0:
+        """Stores the extra checks of a row in the arena."""
+        size = at.EXTRA_CHECKS + len(words)
+        while (start := int(allocate(self.arena, size))) == at.NO_CHUNK:
             self._grow_arena(4 * size)
-        self.arena[start] = checks | (size << at.HIGH_SHIFT)
-        self.arena[start + 1 : start + size] = words
+        self.arena[start + at.EXTRA_SIZE] = checks | (size << at.HIGH_SHIFT)
+        self.arena[start + at.EXTRA_CHECKS : start + size] = words
         self.where[handle, at.WHERE_EXTRA] = start
 
     # -- growing --------------------------------------------------------------------------------
@@ -128,64 +128,65 @@ class Tables:
     def fit_handles(self, handles: int) -> None:
         self.where = grown(self.where, handles)
 
-    def fit_slots(self, bits: list[int], weights: list[int]) -> None:
+    def fit_fields(self, bits: list[int], weights: list[int]) -> None:
         if len(bits) > len(self.values):
             self.values = np.full(2 * len(bits), at.ABSENT, np.int64)
-        self.slots = grown(self.slots, len(bits))
-        self.slots[: len(bits), at.SLOT_BIT] = bits
-        self.slots[: len(bits), at.SLOT_WEIGHT] = weights
+        self.fields = grown(self.fields, len(bits))
+        self.fields[: len(bits), at.FIELD_BIT] = bits
+        self.fields[: len(bits), at.FIELD_WEIGHT] = weights
 
     def add_part(self, data_class: int, part: int) -> None:
-        """From now on events of the class visit the partition."""
+        """Makes events of the class visit the partition."""
         self.class_parts = grown(self.class_parts, data_class + 1)
-        count = int(self.class_parts[data_class, 0]) + 1
+        count = int(self.class_parts[data_class, at.CLASS_COUNT]) + 1
         if count >= self.class_parts.shape[1]:
             self.class_parts = np.pad(self.class_parts, ((0, 0), (0, count)))
-        self.class_parts[data_class, 0] = count
-        self.class_parts[data_class, count] = part
+        self.class_parts[data_class, at.CLASS_COUNT] = count
+        self.class_parts[data_class, at.CLASS_FIRST + count - 1] = part
 
     def set_sources(self, number: int, codes: list[int]) -> None:
-        words = (max(codes) >> 6) + 1
+        words = (max(codes) >> at.SOURCE_SHIFT) + 1
         if words > self.source_sets.shape[1]:
             more = max(words, 2 * self.source_sets.shape[1]) - self.source_sets.shape[1]
             self.source_sets = np.pad(self.source_sets, ((0, 0), (0, more)))
         self.source_sets = grown(self.source_sets, number + 1)
         self.source_sets[number] = 0
         for code in codes:
-            self.source_sets[number, code >> 6] |= np.uint64(1 << (code & 63))
+            word = code >> at.SOURCE_SHIFT
+            self.source_sets[number, word] |= np.uint64(1 << (code & at.SOURCE_MASK))
 
     def _grow_arena(self, words: int) -> None:
         size = len(self.arena)
         more = size // 2 if size < 1 << 20 else size // 8
-        # In place where the system can, so that a large arena is not copied.
+        # `resize` grows in place where the system can, so that a large arena is not copied.
         self.arena.resize(size + max(more, words), refcheck=False)
 
     def _grow_directories(self) -> None:
-        """More room for buckets and groups; those that have emptied are given to others."""
+        """Makes room for more buckets and groups. Buckets without rows are used again."""
         used = int(self.state[at.USED_BUCKETS])
         occupied = int(np.count_nonzero(self.buckets[:used, at.BUCKET_LENGTH]))
         in_use = int(self.state[at.USED_GROUPS] - self.state[at.FREE_GROUPS]) + at.LARGE
-        self.doors = _no_doors(_power_of_two(3 * occupied))
-        self.group_doors = _no_doors(_power_of_two(3 * in_use))
-        self.buckets = grown(self.buckets, len(self.doors) // 2)
-        self.groups = grown(self.groups, len(self.group_doors) // 2)
+        self.directory = _empty_directory(_power_of_two(3 * occupied))
+        self.group_directory = _empty_directory(_power_of_two(3 * in_use))
+        self.buckets = grown(self.buckets, len(self.directory) // 2)
+        self.groups = grown(self.groups, len(self.group_directory) // 2)
         self.free_buckets = grown(self.free_buckets, len(self.buckets))
         self.free_groups = grown(self.free_groups, len(self.groups))
-        self.slots[:, at.SLOT_FILED] = 0
-        enter_all(
+        self.fields[:, at.FIELD_FILED] = 0
+        refill_directories(
             self.arena,
-            self.doors,
+            self.directory,
             self.buckets,
             self.free_buckets,
             self.groups,
-            self.group_doors,
-            self.slots,
+            self.group_directory,
+            self.fields,
             self.state,
         )
 
 
 def grown(table: Any, rows: int) -> Any:
-    """The table with room for at least so many rows."""
+    """Returns the table with room for at least `rows` rows."""
     if rows <= len(table):
         return table
     larger = np.zeros((max(rows, 2 * len(table)), *table.shape[1:]), table.dtype)
@@ -193,8 +194,8 @@ def grown(table: Any, rows: int) -> Any:
     return larger
 
 
-def _no_doors(size: int) -> Any:
-    return np.full((size, at.DOOR_COLUMNS), -1, np.int64)
+def _empty_directory(size: int) -> Any:
+    return np.full((size, at.SLOT_COLUMNS), at.EMPTY_SLOT, np.int64)
 
 
 def _power_of_two(at_least: int) -> int:

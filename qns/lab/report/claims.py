@@ -1,7 +1,7 @@
-"""Claims: every 'must hold' about loss and routing, judged by the numbers of one run.
+"""Claims: the statements of the papers about loss and routing, judged by the numbers of one run.
 
-Each claim says its rule, so that a reader can disagree with it. Where the thesis says 'about' or
-'near', the rule says how near; a pilot on one seed was known when these were written.
+Each claim states its rule, so that a reader can disagree with it. Where the thesis says 'about' or
+'near', the rule gives a number. These numbers were chosen after a pilot on one seed.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from qns.lab.associativity_cost import Cost
-from qns.lab.comparison import LocalityRow
-from qns.lab.findings import Findings, SeededLocality, SeededStrategy
-from qns.lab.report.comparison_sections import by_locality, by_strategy, mean_hops
+from qns.lab.experiments.associativity_cost import Cost
+from qns.lab.experiments.comparison import LocalityRow
+from qns.lab.experiments.findings import Findings, SeededLocality, SeededStrategy
+from qns.lab.experiments.self_organisation import reaches
+from qns.lab.report.comparison_sections import by_locality, by_strategy, hops_of_cbr, mean_hops
 from qns.lab.report.loss_claims import loss_claims, model_claims
 from qns.lab.report.organisation_claims import organisation_claims, proximity_claims
 from qns.lab.report.proximity_sections import starts_of
 from qns.lab.report.runs import Runs
 from qns.lab.report.verdicts import RULE, above, all_of, at_least
-from qns.lab.self_organisation import reaches
 from qns.report.claim import Claim
 from qns.report.statistics import Estimate, estimate, percent_text
 
 NEAR_FLOODING: Final = 90.0
-"""Per cent of flooding's hops."""
+"""Percentage of flooding's hops."""
 EXACT: Final = 1e-9
+"""The largest difference from the grid."""
 SOON_S: Final = 1.0
-"""In which thousands of rectangles should be compared."""
+"""The longest time for the comparison of thousands of rectangles."""
 
 
 def claims(findings: Findings) -> list[Claim]:
-    """Those that the findings can judge, in the order of figures."""
+    """The claims that the findings can judge, in the order of figures."""
     judged = list(model_claims())
     if findings.loss is not None:
         judged += loss_claims(findings.loss)
@@ -64,9 +65,11 @@ def _locality_claims(rows: tuple[SeededLocality, ...]) -> Iterator[Claim]:
             "4.2",
             "CBR's hops fall as locality grows",
             all_of(not any(rises), above(spared, 0)),
-            f"{mean_hops(first, _cbr).mean:.1f} hops without, {mean_hops(last, _cbr).mean:.1f} "
+            f"{mean_hops(first, hops_of_cbr).mean:.1f} hops without, "
+            f"{mean_hops(last, hops_of_cbr).mean:.1f} "
             f"with full locality: {percent_text(spared)} fewer",
-            f"yes when the whole falls and no step rises by more than its interval{RULE}",
+            "yes when the hops at full locality are fewer and no step rises by more than its "
+            f"interval{RULE}",
             case.name,
         )
         share = mean_hops(first, lambda row: 100 * row.cbr / row.flooding)
@@ -80,7 +83,7 @@ def _locality_claims(rows: tuple[SeededLocality, ...]) -> Iterator[Claim]:
             f"{percent_text(share)} of flooding's hops",
             rule
             if holds
-            else f"{rule}. Without locality it depends on how many brokers want a notification: "
+            else f"{rule}. Without locality the hops depend on how many brokers want an event: "
             f"{wanting.mean:.1f} of {mean_hops(first, lambda row: row.flooding).mean + 1:.0f} with "
             f"{case.name}",
             case.name,
@@ -93,10 +96,6 @@ def _change(here: dict[int, LocalityRow], there: dict[int, LocalityRow]) -> Esti
 
 def _fewer(here: dict[int, LocalityRow], there: dict[int, LocalityRow]) -> Estimate:
     return estimate([100 * (1 - there[seed].cbr / here[seed].cbr) for seed in sorted(here)])
-
-
-def _cbr(row: LocalityRow) -> float:
-    return row.cbr
 
 
 # --- table 2.1 ------------------------------------------------------------------------------------
@@ -114,8 +113,8 @@ def _strategy_claims(rows: tuple[SeededStrategy, ...]) -> Iterator[Claim]:
         all(len(some) == 1 for some in by_seed.values()),
         f"{len(found)} strategies, {len(by_seed)} seeds: from {ideals[0]:.2f} to {ideals[-1]:.2f} "
         "interested brokers per notification, the same for all strategies of a seed",
-        "yes when the mean number of brokers reached that wanted it is equal for all strategies of "
-        "each seed. That each delivers exactly what it should is tested with the history checker",
+        "yes when the mean number of interested brokers reached is equal for all strategies of "
+        "each seed. The history checker tests that each strategy delivers exactly what it should",
     )
     qns = [name for name in found if name.startswith("QNS")]
     if qns and "CBR" in found:
@@ -130,7 +129,7 @@ def _strategy_claims(rows: tuple[SeededStrategy, ...]) -> Iterator[Claim]:
             and hops["CBR"].low > ideal.mean,
             f"{', '.join(f'{name} {hops[name].mean:.2f}' for name in (*qns, 'CBR'))} hops per "
             f"notification, {ideal.mean:.2f} ideal",
-            "yes when no notification of QNS passes a broker that does not want it",
+            "yes when no notification of QNS reaches a broker that does not want it",
         )
 
 

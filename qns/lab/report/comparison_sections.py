@@ -1,17 +1,17 @@
-"""Figure 4.2, table 2.1, other shapes of subscriptions, the cost of associativity as sections."""
+"""Sections for figure 4.2, table 2.1, other shapes of subscriptions and the associativity cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from qns.lab.associativity_cost import Cost
-from qns.lab.comparison import LocalityRow, StrategyRow
-from qns.lab.findings import Findings, SeededLocality, SeededStrategy, ShapedWindow
+from qns.lab.experiments.associativity_cost import Cost
+from qns.lab.experiments.comparison import LocalityRow, StrategyRow
+from qns.lab.experiments.findings import Findings, SeededLocality, SeededStrategy, ShapedWindow
+from qns.lab.experiments.self_organisation import CBR, SOCBR
+from qns.lab.experiments.setups import LocalityCase
 from qns.lab.report.runs import Runs, between, forwarders
-from qns.lab.report.words import INTERVALS, MEAN, number_text
-from qns.lab.self_organisation import CBR, SOCBR
-from qns.lab.setups import LocalityCase
+from qns.lab.report.words import INTERVALS, MEAN, capital, number_text
 from qns.report.figures import Line, Panel, Picture
 from qns.report.page import Table
 from qns.report.section import Section
@@ -21,7 +21,7 @@ _PLAIN: Final = (False, False)
 
 
 def comparison_sections(findings: Findings) -> dict[str, Section]:
-    """Only of what was measured."""
+    """Name -> section, for the experiments that were run."""
     sections = {}
     if findings.locality:
         sections["4.2"] = _locality_section(findings.locality)
@@ -54,14 +54,14 @@ def mean_hops(seeds: dict[int, LocalityRow], of: Callable[[LocalityRow], float])
 
 def _locality_section(rows: tuple[SeededLocality, ...]) -> Section:
     name, title = "4.2", "Figure 4.2: CBR against locality"
-    panels, cells, told = [], [], []
+    panels, cells, sentences = [], [], []
     for case in dict.fromkeys(each.case for each in rows):
         found = by_locality(rows, case)
         lines = tuple(
             Line(words, tuple((at, mean_hops(seeds, of)) for at, seeds in found.items()), look)
             for words, look, of in (
                 ("flooding", 5, lambda row: row.flooding),
-                ("CBR", 1, lambda row: row.cbr),
+                ("CBR", 1, hops_of_cbr),
                 ("ideal", 2, lambda row: row.ideal),
             )
         )
@@ -71,10 +71,10 @@ def _locality_section(rows: tuple[SeededLocality, ...]) -> Section:
                 (case.name, f"{at:g}", *(number_text(line.points[nth][1], 1) for line in lines))
             )
         first, last = (found[at] for at in (min(found), max(found)))
-        told.append(
-            f"with {case.name} CBR takes {mean_hops(first, _cbr).mean:.1f} hops without locality "
-            f"and {mean_hops(last, _cbr).mean:.1f} with full locality, of "
-            f"{mean_hops(first, lambda row: row.flooding).mean:.0f} of flooding"
+        sentences.append(
+            f"with {case.name} CBR takes {mean_hops(first, hops_of_cbr).mean:.1f} hops without "
+            f"locality and {mean_hops(last, hops_of_cbr).mean:.1f} with full locality, while "
+            f"flooding takes {mean_hops(first, lambda row: row.flooding).mean:.0f}"
         )
     picture = Picture(
         name,
@@ -85,16 +85,11 @@ def _locality_section(rows: tuple[SeededLocality, ...]) -> Section:
     )
     head = ("", "locality", "flooding", "CBR", "ideal")
     table = Table(f"Hops per notification, {MEAN}", head, tuple(cells))
-    return Section(name, title, _sentence(told), picture, (table,))
+    return Section(name, title, f"{capital('; '.join(sentences))}.", picture, (table,))
 
 
-def _cbr(row: LocalityRow) -> float:
+def hops_of_cbr(row: LocalityRow) -> float:
     return row.cbr
-
-
-def _sentence(told: list[str]) -> str:
-    text = "; ".join(told)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -111,34 +106,15 @@ def _shapes_section(shaped: tuple[ShapedWindow, ...]) -> Section:
     name, title = "shapes", "Beyond: what figure 4.12 depends on"
     by_shape = runs_by_shape(shaped)
     removed = {shape: runs.fewer_percent(SOCBR, forwarders) for shape, runs in by_shape.items()}
+    lines = tuple(
+        Line(shape, ((float(nth), share),), 0) for nth, (shape, share) in enumerate(removed.items())
+    )
     picture = Picture(
         name,
         title,
         "Per cent of CBR's pure forwarders that SOCBR removes, after "
         f"{shaped[0].window.subscriptions:,} subscriptions; below zero: it adds some. {INTERVALS}",
-        (
-            Panel(
-                "Removed",
-                "",
-                "removed",
-                tuple(
-                    Line(shape, ((float(nth), share),), 0)
-                    for nth, (shape, share) in enumerate(removed.items())
-                ),
-                bars=True,
-            ),
-        ),
-    )
-    rows = tuple(
-        (
-            shape,
-            number_text(runs.mean(CBR, lambda w: w.ideal)),
-            *(number_text(runs.mean(each, lambda w: w.hops)) for each in (CBR, SOCBR)),
-            percent_text(removed[shape]),
-            percent_text(runs.fewer_percent(SOCBR, between)),
-            *(number_text(runs.mean(each, lambda w: w.way_in)) for each in (CBR, SOCBR)),
-        )
-        for shape, runs in by_shape.items()
+        (Panel("Removed", "", "removed", lines, bars=True),),
     )
     table = Table(
         f"Hops and pure forwarders by how subscriptions are drawn, {MEAN}",
@@ -146,20 +122,35 @@ def _shapes_section(shaped: tuple[ShapedWindow, ...]) -> Section:
             "", "ideal", "hops, CBR", "hops, SOCBR", "removed", "of those between",
             "way in, CBR", "way in, SOCBR",
         ),
-        rows,
+        _shape_rows(by_shape),
     )  # fmt: skip
     least, most = (pick(removed, key=lambda s: removed[s].mean) for pick in (min, max))
     sentence = (
         f"SOCBR removes from {percent_text(removed[least])} of the pure forwarders ({least}) to "
-        f"{percent_text(removed[most])} ({most}): it gathers brokers, and helps where brokers have "
-        "much in common."
+        f"{percent_text(removed[most])} ({most}): it links brokers with common interests, so it "
+        "helps where brokers have much in common."
     )
     notes = (
-        "Sides: the longest of a rectangle, in a space of 1,000. Quarters: a broker's users ask "
-        "only for things in one quarter of the space, and who shares one is spread over the tree "
-        "at first. What is not told is as everywhere else: sides ≤ 200, 10 × 10 cells, Zipf 1.",
+        "Sides: the longest side of a rectangle, in a space of 1,000. Quarters: the users of a "
+        "broker subscribe only in one quarter of the space, and brokers with the same quarter are "
+        "spread over the first tree. Other parameters are as everywhere else: sides ≤ 200, 10 × 10 "
+        "cells, Zipf 1.",
     )
     return Section(name, title, sentence, picture, (table,), notes)
+
+
+def _shape_rows(by_shape: Mapping[str, Runs]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (
+            shape,
+            number_text(runs.mean(CBR, lambda w: w.ideal)),
+            *(number_text(runs.mean(each, lambda w: w.hops)) for each in (CBR, SOCBR)),
+            percent_text(runs.fewer_percent(SOCBR, forwarders)),
+            percent_text(runs.fewer_percent(SOCBR, between)),
+            *(number_text(runs.mean(each, lambda w: w.way_in)) for each in (CBR, SOCBR)),
+        )
+        for shape, runs in by_shape.items()
+    )
 
 
 # --- table 2.1 ------------------------------------------------------------------------------------
@@ -189,7 +180,37 @@ def _strategies_section(findings: Findings) -> Section:
         strategy: [estimate([of(row) for row in rows]) for _, of, _ in _COLUMNS]
         for strategy, rows in found.items()
     }
-    rows = tuple(
+    setups = findings.setups
+    table = Table(
+        f"{setups.brokers} brokers, {setups.strategy_subscriptions:,} subscriptions, then "
+        f"{setups.strategy_publications:,} publications; {MEAN}",
+        ("strategy", *(words for words, _, _ in _COLUMNS)),
+        _strategy_rows(means),
+    )
+    panels = tuple(_strategy_panel(means, column) for column in (0, 1, 4))
+    ideal = estimate([row.ideal_hops for row in next(iter(found.values()))])
+    least = min(means, key=lambda each: means[each][1].mean)
+    others = ", ".join(
+        f"{each} {number_text(means[each][1])}"
+        for each in ("CBR", "SOCBR", "rendezvous", "notification flooding")
+        if each in means and each != least
+    )
+    sentence = (
+        f"A notification has {number_text(ideal)} brokers to reach; {least} needs the fewest "
+        f"messages for that ({number_text(means[least][1])}), {others}."
+    )
+    notes = (
+        "QNS is the code of the production peers; its messages include acknowledgements. All "
+        "others are brokers of the lab. pbSOCBR has the bound of 100 ms on these flat networks, "
+        "too.",
+    )
+    description = f"Means over seeds on the same workload. {INTERVALS}"
+    picture = Picture(name, title, description, panels)
+    return Section(name, title, sentence, picture, (table,), notes)
+
+
+def _strategy_rows(means: Mapping[str, list[Estimate]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
         (
             strategy,
             *(
@@ -199,45 +220,14 @@ def _strategies_section(findings: Findings) -> Section:
         )
         for strategy, values in means.items()
     )
-    setups = findings.setups
-    table = Table(
-        f"{setups.brokers} brokers, {setups.strategy_subscriptions:,} subscriptions, then "
-        f"{setups.strategy_publications:,} publications; {MEAN}",
-        ("strategy", *(words for words, _, _ in _COLUMNS)),
-        rows,
+
+
+def _strategy_panel(means: Mapping[str, list[Estimate]], column: int) -> Panel:
+    lines = tuple(
+        Line(strategy, ((float(nth), values[column]),), 0)
+        for nth, (strategy, values) in enumerate(means.items())
     )
-    panels = tuple(
-        Panel(
-            _COLUMNS[column][0].capitalize(),
-            "",
-            "",
-            tuple(
-                Line(strategy, ((float(nth), values[column]),), 0)
-                for nth, (strategy, values) in enumerate(means.items())
-            ),
-            bars=True,
-            unit="",
-        )
-        for column in (0, 1, 4)
-    )
-    ideal = estimate([row.ideal_hops for row in next(iter(found.values()))])
-    least = min(means, key=lambda each: means[each][1].mean)
-    sentence = (
-        f"A notification has {number_text(ideal)} brokers to reach; {least} needs the fewest "
-        f"messages for that ({number_text(means[least][1])}), "
-        + ", ".join(
-            f"{each} {number_text(means[each][1])}"
-            for each in ("CBR", "SOCBR", "rendezvous", "notification flooding")
-            if each in means and each != least
-        )
-        + "."
-    )
-    notes = (
-        "QNS is the production peers' own code; its messages count acknowledgements. All others "
-        "are brokers of the lab. pbSOCBR has the bound of 100 ms on these flat networks too.",
-    )
-    told = f"Means over seeds on the same workload. {INTERVALS}"
-    return Section(name, title, sentence, Picture(name, title, told, panels), (table,), notes)
+    return Panel(_COLUMNS[column][0].capitalize(), "", "", lines, bars=True, unit="")
 
 
 # --- the cost of associativity --------------------------------------------------------------------
@@ -262,15 +252,15 @@ def _cost_section(costs: tuple[Cost, ...]) -> Section:
         for each in costs
     )
     table = Table(
-        "Two zones of so many rectangles each; by the clock of one computer",
+        "Two zones with this number of rectangles each; measured on one computer",
         ("rectangles", "associativity", "difference from the grid", "sweep, ms", "grid, ms"),
         rows,
-        foot="The grid looks at every unit cell of the square: exact for whole coordinates.",
+        foot="The grid visits every unit cell of the square, so it is exact for whole coordinates.",
     )
     picture = Picture(
         name,
         title,
-        "One associativity by the plane sweep, and by brute force on a grid of a million cells.",
+        "One associativity by plane sweep, and by brute force on a grid of a million cells.",
         (
             Panel(
                 "Seconds",

@@ -1,27 +1,26 @@
-"""Judged: how much of what the report rests on was checked, experiment by experiment."""
+"""Judged section: how many events and notifications were judged in each experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from qns.lab.findings import Findings
-from qns.lab.loss_experiment import Results, Setup
-from qns.lab.self_organisation import Window
+from qns.lab.experiments.findings import Findings
+from qns.lab.experiments.loss_experiment import Results, Setup
+from qns.lab.experiments.self_organisation import Window
 from qns.report.page import Markup, Table, element, table_markup
 
-_TOLD: Final = (
-    "The history of every run was judged as that of real peers is (docs/history.md): each event "
-    "reached every subscription that its publisher's broker had to know, none else, once and in "
-    "order. After "
+_EXPLANATION: Final = (
+    "The history of every run was judged like that of real peers (docs/history.md): each event "
+    "reached every stable subscription that matches it and no other, once and in order. After "
     "every subscription the overlay was a tree with no broker above its fan-out, and each new link "
     "weighed more than the one it replaced. A run that broke a rule would have ended the report. "
-    "In chapter 4 events were published while brokers swapped links; what a swap held back went "
-    "another way. Figure 4.2 counts hops on the tree; the first subscriptions and publications of "
-    "each point were also run, and made as many hops as counted."
+    "In chapter 4 events were published while brokers swapped links; messages that a swap delayed "
+    "were sent over another link. Figure 4.2 computes hops on the tree; the first subscriptions "
+    "and publications of each point were also run, and made the computed number of hops."
 )
 Counts = tuple[int, int, int, int]
-"""Runs, events, notifications, messages held back by a swap."""
+"""The numbers of runs, events, notifications, and messages that a swap delayed."""
 
 _HEAD: Final = ("experiment", "runs", "events", "notifications", "held back by a swap")
 
@@ -34,7 +33,7 @@ def judged_section(findings: Findings) -> Markup | None:
     return element(
         "section",
         element("h2", "Every run was judged"),
-        element("p", _TOLD),
+        element("p", _EXPLANATION),
         table_markup(Table("No rule was broken", _HEAD, rows)),
         id="judged",
     )
@@ -63,7 +62,7 @@ def _rows(findings: Findings) -> tuple[tuple[str, ...], ...]:
 
 
 def _of_loss(loss: Results, setup: Setup) -> Counts:
-    """Where everybody wants everything, each event is notified at every broker."""
+    """Where every broker wants every event, each event is delivered at every broker."""
     spreads = len(setup.hosts) * setup.topologies
     return (
         spreads + len(loss.losses) * setup.topologies,
@@ -74,7 +73,7 @@ def _of_loss(loss: Results, setup: Setup) -> Counts:
 
 
 def _of_windows(windows: Sequence[Window]) -> Counts:
-    """At the end of each run."""
+    """The counts at the end of each run."""
     longest = max(each.subscriptions for each in windows)
     ends = [each for each in windows if each.subscriptions == longest]
     return (

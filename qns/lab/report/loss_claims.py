@@ -1,4 +1,4 @@
-"""Claims of chapter 3 and of paper 002: what must hold about loss, judged from the numbers."""
+"""Claims of chapter 3 and of paper 002 about loss, judged by the numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from qns.lab.loss_experiment import PAPER, Results
-from qns.lab.loss_model import RAPIDITY, d_by_rapidity, d_by_rates
+from qns.lab.experiments.loss_experiment import PAPER, Results
+from qns.lab.experiments.loss_model import RAPIDITY, d_by_rapidity, d_by_rates
 from qns.lab.report.loss_sections import why_g
 from qns.lab.report.model_sections import (
     BROKERS,
@@ -21,17 +21,19 @@ from qns.lab.report.words import signed
 from qns.report.claim import Claim
 
 NEAR_LOGISTIC: Final = 0.1
-"""How far a measured share may be from the logistic."""
+"""The largest distance of a measured share from the logistic."""
 NEAR_EQ_3_6: Final = 0.01
+"""The largest distance of eq. 3.6 from eq. 3.1."""
 WITHIN_PERCENT: Final = 6.0
-"""Fig. 3.12."""
+"""The largest error of the model (fig. 3.12)."""
 WITHIN_002_PERCENT: Final = 5.0
+"""The largest error of the model of paper 002."""
 FAST: Final = 1.5
 """The update rate from which the thesis calls a system fast (fig. 3.9)."""
 
 
 def model_claims() -> Iterator[Claim]:
-    """Of formulas: what the thesis reads off its own curves."""
+    """Claims about formulas, which the thesis reads off its own curves."""
     for figure, words, rises in (
         ("3.7", "d against α follows eq. 3.6, and rises", _rises_with_rate()),
         ("3.8", "d against T_ON follows eq. 3.6, and rises", _rises_with_t_on()),
@@ -44,9 +46,9 @@ def model_claims() -> Iterator[Claim]:
             rises and gap <= NEAR_EQ_3_6,
             f"eq. 3.6 is within {gap:.4f} of eq. 3.1 with exact integrals and "
             "T = (2/α) ln(N − 1), at all points of the figure",
-            f"yes when it goes one way throughout and is within {NEAR_EQ_3_6:g} of eq. 3.1 "
-            "wherever T_ON ≥ T_sub + T_diff. They differ by ln N in place of ln(N − 1), which is "
-            "more with fewer brokers and a shorter T_ON: up to 0.024 with 10 brokers",
+            f"yes when d is monotonic and within {NEAR_EQ_3_6:g} of eq. 3.1 wherever "
+            "T_ON ≥ T_sub + T_diff. Eq. 3.6 has ln N in place of ln(N − 1); the difference grows "
+            "with fewer brokers and a shorter T_ON, up to 0.024 with 10 brokers",
         )
     least = min(d_by_rates(T_ON_S, brokers, FAST, FAST) for brokers in SIZES)
     yield Claim(
@@ -96,35 +98,35 @@ def loss_claims(loss: Results) -> Iterator[Claim]:
 
 def _shape_claim(loss: Results) -> Claim:
     worst = max(loss.curves, key=lambda curve: curve.gap)
-    told = ", ".join(f"{each.name} on {each.hosts} hosts {each.gap:.3f}" for each in loss.curves)
+    gaps = ", ".join(f"{each.name} on {each.hosts} hosts {each.gap:.3f}" for each in loss.curves)
     return Claim(
         "3.10",
         "F and G have the shape of the logistic f and g with s, r by equal integrals",
         worst.gap <= NEAR_LOGISTIC,
-        f"largest distance between measured and fitted share: {told}",
-        f"yes when no curve is farther than {NEAR_LOGISTIC:g} from its logistic anywhere; the "
-        "areas, on which alone d depends, are equal",
+        f"largest distance between measured and fitted share: {gaps}",
+        f"yes when no curve is farther than {NEAR_LOGISTIC:g} from its logistic anywhere; their "
+        "areas, which alone determine d, are equal",
     )
 
 
 def _order_claim(loss: Results) -> Claim:
     by_topology = [each.r > each.s for of_hosts in loss.rates_by_topology for each in of_hosts]
-    told = "; ".join(f"{row.hosts} hosts s {row.s:.2f}, r {row.r:.2f}" for row in loss.rates)
+    rates = "; ".join(f"{row.hosts} hosts s {row.s:.2f}, r {row.r:.2f}" for row in loss.rates)
     return Claim(
         "table-3.1",
         "r > s, and both fall as the network grows",
         loss.is_in_order,
-        f"{told}; r > s in {sum(by_topology)} of {len(by_topology)} single topologies",
+        f"{rates}; r > s in {sum(by_topology)} of {len(by_topology)} single topologies",
         "yes when it holds for the curves over all topologies",
     )
 
 
 def _values_claim(loss: Results) -> Claim:
-    """The thesis's ratios, which do not depend on the unit of time that its handling makes."""
+    """Compares ratios, which do not depend on the unknown handling times of the thesis."""
     rows = {row.hosts: row for row in loss.rates if row.hosts in PAPER}
     claim = "The rates fall by about as much as the thesis's from the smallest to the largest"
     if len(rows) < 2:
-        return Claim("table-3.1", claim, None, "", "it needs networks of the thesis's sizes")
+        return Claim("table-3.1", claim, None, "", "this needs networks of the thesis's sizes")
     small, large = min(rows), max(rows)
     ours = [rows[large].s / rows[small].s, rows[large].r / rows[small].r]
     theirs = [PAPER[large][which] / PAPER[small][which] for which in (0, 1)]
@@ -136,7 +138,7 @@ def _values_claim(loss: Results) -> Claim:
         f"from {small} to {large} hosts s falls to {100 * ours[0]:.0f} % and r to "
         f"{100 * ours[1]:.0f} % (thesis: {100 * theirs[0]:.0f} % and {100 * theirs[1]:.0f} %)",
         "yes when both are within a quarter of the thesis's shares; the values themselves depend "
-        "on what a message takes to be handled, which the thesis does not tell",
+        "on the handling time of a message, which the thesis does not give",
     )
 
 
@@ -158,8 +160,8 @@ def _growth_claim(loss: Results) -> Claim:
         )
         and all(of[0].d < of[-1].d < 1 for of in rows),
         ends,
-        "yes when no step falls by more than its intervals and something is lost even at the "
-        "longest T_ON",
+        "yes when no step falls by more than its intervals and some notifications are lost even "
+        "at the longest T_ON",
     )
 
 
@@ -190,8 +192,8 @@ def _rapidity_claim(loss: Results) -> Claim:
         f"The model of paper 002 is within {WITHIN_002_PERCENT:g} %",
         abs(worst) <= WITHIN_002_PERCENT,
         f"its largest error is {signed(worst)} % with r from our curves ({found})",
-        "yes when no T_ON from T_sub + T_diff on is beyond it. Paper 002 reads g from the end, so "
-        "its integral is T_diff − E[D], as it should be",
+        "yes when the error is not larger at any T_ON from T_sub + T_diff on. Paper 002 reads g "
+        "from the end, so its integral is T_diff − E[D], which is correct",
     )
 
 
@@ -208,6 +210,6 @@ def _printed_rapidity_claim(loss: Results) -> Claim:
         f"The same with r = {RAPIDITY:g} as printed",
         abs(worst) <= WITHIN_002_PERCENT,
         f"its largest error is {signed(worst)} %",
-        f"yes when no T_ON is beyond {WITHIN_002_PERCENT:g} %. r belongs to the system that was "
-        "measured: it is the area under its curves, not a constant",
+        f"yes when no T_ON is beyond {WITHIN_002_PERCENT:g} %. r is a property of the measured "
+        "system: it follows from the area under its curves and is not a constant",
     )

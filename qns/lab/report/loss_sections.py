@@ -1,12 +1,12 @@
-"""The figures of thesis chapter 3 and of paper 002 as sections: how likely a notification is."""
+"""Sections for the measured figures of thesis chapter 3 and of paper 002."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qns.lab.loss_experiment import PAPER, Curve, Loss, Rates, Results
-from qns.lab.loss_model import RAPIDITY
+from qns.lab.experiments.loss_experiment import PAPER, Curve, Loss, Rates, Results
+from qns.lab.experiments.loss_model import RAPIDITY
 from qns.lab.report.words import INTERVALS, capital, exactly, number_text, signed
 from qns.report.figures import Line, Panel, Picture
 from qns.report.page import Table
@@ -32,14 +32,14 @@ _TITLES: Final = {
     "table-3.1": "Table 3.1: update rates",
     "3.11": "Figure 3.11: notification probability measured",
     "3.12": "Figure 3.12: error of the model",
-    "002-9": "Paper 002, figure 9: its model beside what was measured",
+    "002-9": "Paper 002, figure 9: its model compared with measurements",
 }
 
 
 def _measured_curves(loss: Results) -> Section:
     name = "3.10"
     panels = []
-    for which, up in (("F", "share of brokers that know"), ("G", "share of brokers without it")):
+    for which, up in (("F", "share of brokers with it"), ("G", "share of brokers without it")):
         lines = []
         for look, curve in enumerate(each for each in loss.curves if each.name == which):
             step = max(1, (len(curve.times_s) - 1) // (_CURVE_POINTS - 1))
@@ -58,11 +58,11 @@ def _measured_curves(loss: Results) -> Section:
     picture = Picture(
         name,
         title,
-        "Measured over all sources and topologies; thin: the logistic of equal integral.",
+        "Measured over all sources and topologies. Thin lines: the logistic of equal integral.",
         tuple(panels),
     )
     table = Table(
-        "How far the curves are apart where they are farthest",
+        "The largest distance between the curves",
         ("curve", "hosts", "gap", "half of the brokers after, s"),
         gaps,
     )
@@ -112,9 +112,9 @@ def _rates_section(loss: Results) -> Section:
         "Update rates by equal integrals, and the longest delays; ± over topologies",
         ("", "hosts", *(words for words, _ in columns)),
         tuple(rows),
-        foot="T over all topologies is the longest of any, so it is above the mean of theirs. The "
-        "values depend on how long a hop takes; latencies and handling times are ours, because "
-        "the thesis does not tell its own.",
+        foot="T over all topologies is the longest of any, so it is above their mean. The values "
+        "depend on the duration of a hop; latencies and handling times are our choice, because the "
+        "thesis does not give its own.",
     )
     return Section(name, title, sentence, None, (table,))
 
@@ -143,7 +143,7 @@ def _loss_section(loss: Results) -> Section:
     picture = Picture(
         name,
         title,
-        f"The share of notifications that were notified. {INTERVALS}",
+        f"The share of notifications that were delivered. {INTERVALS}",
         (Panel("Measured d", "T_ON, seconds", "d", tuple(lines)),),
     )
     table = Table(
@@ -169,25 +169,25 @@ def _error_section(loss: Results) -> Section:
     ]
     smallest = [max(abs(of(each)) for each in _smallest(loss.losses)) for _, of in _MODELS[:2]]
     sentence = (
-        f"But for the smallest T_ON, eq. 3.1 is off by up to {worst[0]:.1f} % and "
-        f"d = 1 − (E[S] + E[D]) / T_ON by up to {worst[1]:.1f} %; at the smallest, by "
+        f"Except at the smallest T_ON, the error of eq. 3.1 is at most {worst[0]:.1f} % and that "
+        f"of d = 1 − (E[S] + E[D]) / T_ON at most {worst[1]:.1f} %; at the smallest T_ON they are "
         f"{smallest[0]:.1f} % and {smallest[1]:.1f} %."
     )
     return Section(name, title, sentence, picture, (_error_table(loss),), (f"{why_g(loss)}.",))
 
 
 def why_g(loss: Results) -> str:
-    """Why eq. 3.1 with g of eq. 3.4 is not what is measured."""
+    """Explains why eq. 3.1 with g of eq. 3.4 differs from the measurements."""
     shares = ", ".join(
         f"{100 * row.mean_diff_s / row.t_diff_s:.0f} % on {row.hosts} hosts" for row in loss.rates
     )
     return (
         "Eq. 3.1 counts the time of g from T_diff before the subscriber leaves. A notification "
         "that takes D is in time if it is published more than D before that, so the integral of g "
-        "is T_diff − E[D]. The thesis puts the curve of who does not have the notification yet "
-        "there (eq. 3.4), whose integral is E[D]. Both are the same only if E[D] is half of "
+        "is T_diff − E[D]. The thesis uses the share of brokers that do not have the notification "
+        "yet (eq. 3.4), whose integral is E[D]. Both are equal only if E[D] is half of "
         f"T_diff, the longest delay; here it is {shares}. The start of a subscription has no such "
-        "slip, and d = 1 − (E[S] + E[D]) / T_ON has none at all, whatever the shape of the curves"
+        "error, and d = 1 − (E[S] + E[D]) / T_ON has none at all, for curves of any shape"
     )
 
 
@@ -203,7 +203,7 @@ def _rapidity_section(loss: Results) -> Section:
     found = ", ".join(f"{row.rapidity:.2f} on {row.hosts} hosts" for row in loss.rates)
     sentence = (
         f"With r from our own curves ({found}; the paper's is {RAPIDITY:g}) the model is within "
-        f"{worst:.1f} % of what was measured, from the smallest T_ON on."
+        f"{worst:.1f} % of the measured d at every T_ON."
     )
     return Section(name, title, sentence, picture, (_error_table(loss),))
 
@@ -232,8 +232,8 @@ def _error_picture(
                 whole=False,
             )
         )
-    told = "Measured d against the model's; below 0 the model promises more than was measured."
-    return Picture(name, title, told, tuple(panels))
+    description = "Measured d against the model's; below 0 the model predicts more than measured."
+    return Picture(name, title, description, tuple(panels))
 
 
 def _error_table(loss: Results) -> Table:
@@ -249,7 +249,7 @@ def _error_table(loss: Results) -> Table:
     )
     head = ("hosts", "T_ON, s", "measured d", "eq. 3.1", "means", "002")
     return Table(
-        "d measured and by the models, and their errors; ± is the 95 % interval of a share",
+        "Measured d, d of the models and their errors; ± is half the 95 % interval of a share",
         (*head, *(f"error: {words}" for words in ("eq. 3.1", "means", "002"))),
         rows,
     )

@@ -1,11 +1,11 @@
-"""Figures 3.6 to 3.9 and figure 10 of paper 002 as sections: formulas, with nothing measured."""
+"""Sections for figures 3.6 to 3.9 and figure 10 of paper 002, which are formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qns.lab.loss_model import (
+from qns.lab.experiments.loss_model import (
     RAPIDITY,
     d_by_integrals,
     d_by_rapidity,
@@ -25,7 +25,7 @@ RATES: Final = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 T_ONS: Final = (10.0, 20.0, 40.0, 60.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1_000.0)
 SIZES: Final = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 T_ON_S: Final = 150.0
-"""Of fig. 3.9."""
+"""T_ON of fig. 3.9."""
 
 
 def model_sections() -> list[Section]:
@@ -48,7 +48,7 @@ def _curves_section() -> Section:
             logarithmic=(False, False),
         )
         for name, up, of in (
-            ("f(t), eq. 3.3", "share of brokers that know", f),
+            ("f(t), eq. 3.3", "share of brokers with it", f),
             ("g(t), eq. 3.4", "share of brokers without it", g),
         )
     )
@@ -63,8 +63,8 @@ def _curves_section() -> Section:
     )
     sentence = (
         f"With {BROKERS} brokers f rises from {f(0, BROKERS, 1):.2f} (one broker in N, not 1 as "
-        f"printed) and at rate 1 all brokers but one in N know after "
-        f"{time_by_rate(BROKERS, 1):.1f} s; g mirrors it."
+        f"printed), and at rate 1 all brokers but one in N have the subscription after "
+        f"{time_by_rate(BROKERS, 1):.1f} s; g is 1 − f."
     )
     table = Table(f"N = {BROKERS}", ("rate", "T = (2/rate) ln(N − 1), s", "f(0)", "1 − f(T)"), rows)
     picture = Picture("3.6", title, "Logistic curves of eq. 3.3 and 3.4.", panels)
@@ -72,17 +72,17 @@ def _curves_section() -> Section:
 
 
 def _d_section(name: str) -> Section:
-    """Eq. 3.6 along one of its parameters."""
-    across, xs, of, lines_of, told = _ALONG[name]
+    """The section of eq. 3.6 along one of its parameters."""
+    across, xs, of, lines_of, parameter = _ALONG[name]
     lines = tuple(
         Line(words, exactly((x, of(x, value)) for x in xs), look)
         for look, (words, value) in enumerate(lines_of)
     )
-    title = f"Figure {name}: notification probability against {told}"
+    title = f"Figure {name}: notification probability against {parameter}"
     picture = Picture(
         name,
         title,
-        "d by eq. 3.6, kept within 0 and 1.",
+        "d by eq. 3.6, clipped to 0 and 1.",
         (Panel(title.partition(": ")[2], across, "d", lines),),
     )
     rows = tuple(
@@ -146,8 +146,9 @@ _D_WORDS: Final[dict[str, Callable[[], str]]] = {
 
 
 def largest_gap_of_eq_3_6(name: str) -> float:
-    """How far the figure's points are from eq. 3.1 with exact integrals and T = (2/α) ln(N − 1),
-    where T_ON ≥ T_sub + T_diff.
+    """The largest distance of the figure's points from eq. 3.1 with exact integrals.
+
+    Eq. 3.1 has T = (2/α) ln(N − 1) here. Only points with T_ON ≥ T_sub + T_diff count.
     """
     _, xs, _, lines, _ = _ALONG[name]
     gaps = []
@@ -181,7 +182,7 @@ def rapidity_section() -> Section:
     picture = Picture(
         "002-10",
         title,
-        f"d = 1 − (T_sub + T_diff) / ((r + 1) T_ON) with r = {RAPIDITY:g}; only the sum counts.",
+        f"d = 1 − (T_sub + T_diff) / ((r + 1) T_ON) with r = {RAPIDITY:g}; it depends on the sum.",
         (Panel("Notification probability", "T_ON, seconds", "d", lines),),
     )
     rows = tuple(

@@ -1,4 +1,4 @@
-"""Claims of thesis 4.5 about SOCBR and pbSOCBR, judged from the runs of CBR beside it."""
+"""Claims of thesis 4.5 about SOCBR and pbSOCBR, judged against runs of CBR."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from qns.lab.experiments.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.lab.report.proximity_sections import (
     CHOSEN,
     LIGHTEST,
@@ -25,27 +26,29 @@ from qns.lab.report.runs import (
 )
 from qns.lab.report.verdicts import RULE, above, all_of, at_least, at_most, below
 from qns.lab.report.words import number_text, signed_text
-from qns.lab.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.report.claim import Claim
 from qns.report.statistics import Estimate, fit_exponent, fit_text, percent_text
 
 REMOVED: Final = 60.0
-"""Per cent of pure forwarders: from here on it is about the thesis's 70, or more."""
+"""The least percentage of pure forwarders that counts as about the thesis's 70, or more."""
 EVEN: Final = 12.0
+"""The break-even R of SOCBR in the thesis."""
 EVEN_WITH_BOUND: Final = 30.0
+"""The break-even R of pbSOCBR in the thesis."""
 NEAR: Final = 1.5
-"""Times: how far above the thesis's a break-even is still near it."""
+"""A break-even up to this many times the thesis's counts as near it."""
 FEWER: Final = 25.0
-"""Per cent of messages: from here on it is about the thesis's 30, or more."""
+"""The least percentage of messages that counts as about the thesis's 30, or more."""
 ALIKE: Final = 2.0
-"""Per cent of messages: within these one is not worse than the other."""
+"""Variants within this percentage of messages count as equal."""
 DISCOVERY: Final = (80.0, 100.0)
+"""The range of percentages that counts as about 90."""
 LONGER: Final = 10.0
-"""Per cent of latency that pbSOCBR may add."""
+"""The percentage of latency that pbSOCBR may add."""
 
 
 def organisation_claims(runs: Runs, reaches: Mapping[str, float]) -> Iterator[Claim]:
-    """`reaches`: how many per cent of the others a limited discovery can reach at first."""
+    """`reaches` is the percentage of brokers that a limited discovery reaches at first."""
     yield _forwarders_claim(runs)
     yield _associativity_claim(runs)
     yield _break_even_claim(runs, "4.14", SOCBR, EVEN)
@@ -61,13 +64,13 @@ def _forwarders_claim(runs: Runs) -> Claim:
     holds = at_least(removed, REMOVED)
     rule = f"yes when at least {REMOVED:g} % are removed over all windows{RULE}"
     why = (
-        ". SOCBR joins brokers that want the same, and so spares forwarders between them "
-        f"({percent_text(runs.fewer_percent(SOCBR, between))} fewer). It does nothing about the "
-        "way of a notification from a publisher anywhere in the tree to those brokers "
+        ". SOCBR links brokers with common interests, which saves forwarders between them "
+        f"({percent_text(runs.fewer_percent(SOCBR, between))} fewer). It does not shorten the "
+        "path of a notification from a publisher anywhere in the tree to those brokers "
         f"({number_text(way_in[0])} forwarders with CBR, {number_text(way_in[1])} with SOCBR); and "
-        "AS compares two neighbours at a time, while a broker with several subscriptions shares "
-        "other things with other brokers. How much depends on the subscriptions, about which the "
-        "thesis tells little, is shown by the figure 'shapes'"
+        "AS compares two neighbours at a time, while a broker with several subscriptions has "
+        "different interests in common with different brokers. The figure 'shapes' shows how much "
+        "depends on the subscriptions, about which the thesis says little"
     )
     return Claim(
         "4.12",
@@ -95,7 +98,7 @@ def _associativity_claim(runs: Runs) -> Claim:
         all_of(higher, halves[SOCBR] <= halves[CBR]),
         f"AS {number_text(last[SOCBR])} against {number_text(last[CBR])} at {runs.last:,} "
         f"subscriptions; half of that at {halves[SOCBR]:,} and {halves[CBR]:,}",
-        "yes when it is above CBR's at every size and reaches half of its last value no later"
+        "yes when AS is above CBR's at every size and reaches half of its last value no later"
         f"{RULE}",
     )
 
@@ -106,18 +109,19 @@ def _as(window: Window) -> float:
 
 def _break_even_claim(runs: Runs, figure: str, variant: str, target: float) -> Claim:
     even = runs.break_even(variant)
-    spared = [runs.mean(each, hops).mean for each in (CBR, variant)]
+    mean_hops = [runs.mean(each, hops).mean for each in (CBR, variant)]
     cost = runs.there(variant, runs.last, organising).mean
     limit = round(NEAR * target)
     holds = at_least(runs.fewer_messages_percent(variant, limit), 0)
     rule = (
-        f"yes when it is at R = {limit} or below, {NEAR:g} times the thesis's: when there are no "
-        f"more messages than with CBR at that R{RULE}"
+        f"yes when the break-even is at R = {limit} or below, {NEAR:g} times the thesis's: when "
+        f"there are no more messages than with CBR at that R{RULE}"
     )
+    saved = f"{mean_hops[0] - mean_hops[1]:.2f}".replace("-", "−")
     why = (
-        f". Self-organisation costs {cost:.1f} messages per subscription and spares "
-        f"{spared[0] - spared[1]:.2f} hops per notification; the break-even is their quotient"
-    ).replace("-", "−")
+        f". Self-organisation costs {cost:.1f} messages per subscription and saves {saved} hops "
+        "per notification; the break-even is their quotient"
+    )
     return Claim(
         figure,
         f"Break-even near R = {target:g}",
@@ -140,8 +144,8 @@ def _fewer_claim(runs: Runs) -> Claim:
         f"{percent_text(fewer)} fewer at R = {ratio}",
         rule
         if holds
-        else f"{rule}. However large R is, it cannot spare more than the hops that it spares: "
-        f"{percent_text(bound)}, which is what is left of figure 4.12",
+        else f"{rule}. For any R, the messages saved cannot exceed the hops saved, which are "
+        f"{percent_text(bound)} by figure 4.12",
     )
 
 
@@ -153,7 +157,7 @@ def _sub_linear_claim(runs: Runs) -> Claim:
     fit = fit_exponent(groups)
     claim = "Messages of self-organisation per subscription grow less than linearly"
     if fit is None:
-        return Claim("4.15", claim, None, "", "it needs at least two sizes with such messages")
+        return Claim("4.15", claim, None, "", "this needs at least two sizes with such messages")
     first, last = (runs.there(SOCBR, size, organising) for size in (runs.sizes[0], runs.last))
     return Claim(
         "4.15",
@@ -184,9 +188,9 @@ def _discovery_claim(runs: Runs) -> Claim:
         all_of(at_least(share, low), share.mean <= high),
         f"{percent_text(share)} of all up to {runs.last:,} subscriptions, "
         f"{percent_text(first)} up to {runs.sizes[0]:,}; {since}",
-        f"yes when it is from {low:g} to {high:g} % over the whole run{RULE}. The rest is what "
-        f"swaps cost: {swaps[0]:.0f} of them in the first {half:,} subscriptions, "
-        f"{swaps[1]:.0f} in those after",
+        f"yes when it is from {low:g} to {high:g} % over the whole run{RULE}. The rest is the "
+        f"cost of swaps: {swaps[0]:.0f} of them in the first {half:,} subscriptions, "
+        f"{swaps[1]:.0f} in the later ones",
     )
 
 
@@ -204,15 +208,15 @@ def _ttl_claims(runs: Runs, reaches: Mapping[str, float]) -> Iterator[Claim]:
             all_of(above(cheap, 0), is_worse),
             f"{percent_text(cheap)} fewer messages than without a limit at R = {low}, "
             f"{percent_text(worse)} at R = {high}",
-            f"yes when both are so; not worse when the interval is within ±{ALIKE:g} %{RULE}. It "
-            f"reaches {reach:.0f} % of the other brokers in the first tree; at large R it can only "
-            "be worse by as many hops as those farther off would spare",
+            f"yes when both hold; not worse when the interval is within ±{ALIKE:g} %{RULE}. A "
+            f"discovery reaches {reach:.0f} % of the other brokers in the first tree; at large R "
+            "the limit can only lose the hops that brokers beyond it would save",
             limit,
         )
 
 
 def proximity_claims(starts: Starts) -> Iterator[Claim]:
-    """Each from both first trees: the thesis says of its own that it was the one and the other."""
+    """Judges each claim from both first trees, because the thesis describes its own as both."""
     for claim in (_longer_claim, _gain_claim, _bounded_break_even_claim, _little_longer_claim):
         for start, runs in starts.items():
             yield replace(claim(runs), mapping=start)
@@ -233,33 +237,33 @@ def _longer_claim(runs: Runs) -> Claim:
         f"{signed_text(longer)} over all windows, at worst {worst:+.0f} % (the thesis's worst case "
         "is +50 %)".replace("-", "−"),
         f"yes when it is longer over all windows{RULE}. {number_text(runs.mean(CBR, latency), 0)} "
-        f"ms become {number_text(runs.mean(SOCBR, latency), 0)}: how much is lost depends on how "
-        "near neighbours of the first tree are to each other, since SOCBR does not look at that",
+        f"ms become {number_text(runs.mean(SOCBR, latency), 0)}. The loss depends on how near "
+        "neighbours of the first tree are to each other, because SOCBR ignores latency",
     )
 
 
 def _gain_claim(runs: Runs) -> Claim:
-    spared = {each: _spared(runs, each) for each in (CHOSEN, LIGHTEST, SOCBR)}
+    saved = {each: _hops_saved(runs, each) for each in (CHOSEN, LIGHTEST, SOCBR)}
     most = runs.over_seeds(lambda seed: _gain(runs, CHOSEN, seed) - _gain(runs, SOCBR, seed) / 2)
-    holds = all_of(above(spared[SOCBR], 0), above(most, 0))
-    rule = f"yes when SOCBR spares hops and this more than half as many{RULE}"
+    holds = all_of(above(saved[SOCBR], 0), above(most, 0))
+    rule = f"yes when SOCBR saves hops and this more than half as many{RULE}"
     return Claim(
         "4.18",
         "d_b = 100 ms keeps most of SOCBR's gain in hops",
         holds,
-        f"it spares {number_text(spared[CHOSEN])} hops per notification, SOCBR "
-        f"{number_text(spared[SOCBR])}: {_share_text(spared[CHOSEN], spared[SOCBR])} of it",
+        f"it saves {number_text(saved[CHOSEN])} hops per notification, SOCBR "
+        f"{number_text(saved[SOCBR])}: {_share_text(saved[CHOSEN], saved[SOCBR])} of it",
         rule
         if holds
-        else f"{rule}. Two things differ from SOCBR: there are fewer neighbours to choose from, "
-        "and the link that goes is the farthest of those lighter than the new one, not the "
-        "lightest. With the same bound and the lightest link cut it spares "
-        f"{number_text(spared[LIGHTEST])} hops, {_share_text(spared[LIGHTEST], spared[SOCBR])} of "
-        "SOCBR's; what is left is the bound's",
+        else f"{rule}. There are two differences from SOCBR: fewer neighbours to choose from, and "
+        "the removed link is the farthest of those lighter than the new one, not the lightest. "
+        "With the same bound and the lightest link cut it saves "
+        f"{number_text(saved[LIGHTEST])} hops, {_share_text(saved[LIGHTEST], saved[SOCBR])} of "
+        "SOCBR's; the rest is the effect of the bound",
     )
 
 
-def _spared(runs: Runs, variant: str) -> Estimate:
+def _hops_saved(runs: Runs, variant: str) -> Estimate:
     return runs.over_seeds(lambda seed: _gain(runs, variant, seed))
 
 
@@ -290,6 +294,6 @@ def _little_longer_claim(runs: Runs) -> Claim:
         f"{signed_text(longer_percent(runs, SOCBR))})",
         rule
         if holds
-        else f"{rule}. Where neighbours are much nearer than the bound, it lets nearly every new "
-        "neighbour through",
+        else f"{rule}. Where neighbours are much nearer than the bound, the bound excludes hardly "
+        "any new neighbour",
     )

@@ -1,10 +1,11 @@
-"""Figures 4.12 to 4.16 as sections: what self-organisation gains on flat networks, and its cost."""
+"""Sections for figures 4.12 to 4.16: gain and cost of self-organisation on flat networks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from qns.lab.experiments.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.lab.report.runs import (
     Runs,
     between,
@@ -15,7 +16,6 @@ from qns.lab.report.runs import (
     organising,
 )
 from qns.lab.report.words import INTERVALS, MEAN, number_text
-from qns.lab.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.report.figures import Line, Panel, Picture
 from qns.report.page import Table
 from qns.report.section import Section
@@ -25,11 +25,11 @@ ACROSS: Final = "subscriptions"
 PLAIN: Final = (False, False)
 LOOKS: Final = {CBR: 1, SOCBR: 0}
 MESSAGES: Final = (
-    "All messages, of subscriptions, self-organisation and notifications, for each subscription or "
-    f"publication, over all windows. {INTERVALS}"
+    "All messages of subscriptions, self-organisation and notifications, divided by the number of "
+    f"subscriptions and publications, over all windows. {INTERVALS}"
 )
 _SHOWN: Final = 8
-"""Rows of a table along the subscriptions, about."""
+"""The approximate number of rows of a table along the subscriptions."""
 
 
 def organisation_sections(runs: Runs) -> list[Section]:
@@ -43,7 +43,7 @@ def organisation_sections(runs: Runs) -> list[Section]:
 
 
 def shown_sizes(runs: Runs) -> list[int]:
-    """Some of the sizes, the last among them."""
+    """Some of the sizes, including the last one."""
     step = -(-len(runs.sizes) // _SHOWN)
     return runs.sizes[::-1][::step][::-1]
 
@@ -63,8 +63,8 @@ def _hops_section(runs: Runs) -> Section:
     picture = Picture(
         name,
         title,
-        "Mean TCP hops, and the pure forwarders among them: on the way from the publisher to the "
-        f"first part of the tree that wants the notification, and between those parts. {INTERVALS}",
+        "Mean TCP hops, and the pure forwarders among them: on the path from the publisher to the "
+        f"first interested part of the tree (way in), and between such parts. {INTERVALS}",
         (
             Panel("Hops", ACROSS, "hops per notification", (*hops, ideal), logarithmic=PLAIN),
             Panel("Pure forwarders", ACROSS, "per notification", tuple(parts), logarithmic=PLAIN),
@@ -139,7 +139,7 @@ def messages_panel(title: str, runs: Runs, variants: Sequence[str], looks: Seque
 
 
 def messages_table(runs: Runs, variants: Sequence[str], case: str = "") -> Table:
-    """Beside CBR the others, with what they spare."""
+    """CBR and the variants, with the messages that each of these saves."""
     rows = []
     for ratio in RATIOS:
         cells = [number_text(runs.per_operation(CBR, ratio), 1)]
@@ -235,16 +235,16 @@ def _ttl_section(runs: Runs) -> Section:
     limits = [each for each in runs.variants if each.startswith("TTL")]
     variants = [CBR, *limits, SOCBR]
     low, high = RATIOS[0], RATIOS[-1]
-    told = [
+    compared = "; ".join(
         f"{each} {percent_text(runs.fewer_messages_percent(each, low, SOCBR))} fewer at R = {low} "
         f"and {percent_text(runs.fewer_messages_percent(each, high, SOCBR))} at R = {high}"
         for each in limits
-    ]
+    )
     return Section(
         name,
         title,
-        f"Against SOCBR without a limit: {'; '.join(told)}.",
+        f"Messages compared with SOCBR without a limit: {compared}.",
         _messages_picture(runs, name, title, variants, (1, 2, 3, 4, 0)[: len(variants)]),
         (messages_table(runs, [*limits, SOCBR]),),
-        ("TTL 0 is CBR, no TTL is SOCBR: these two lines are those of figure 4.14.",),
+        ("CBR has TTL 0 and SOCBR has none; these two lines are those of figure 4.14.",),
     )

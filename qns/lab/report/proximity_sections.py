@@ -1,4 +1,4 @@
-"""Figures 4.17 to 4.20 as sections: latency on transit-stub networks, and pbSOCBR."""
+"""Sections for figures 4.17 to 4.20: latency on transit-stub networks, and pbSOCBR."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from statistics import fmean
 from typing import Final
 
+from qns.lab.experiments.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.lab.report.organisation_sections import (
     ACROSS,
     MESSAGES,
@@ -17,7 +18,6 @@ from qns.lab.report.organisation_sections import (
 )
 from qns.lab.report.runs import Runs, evens_text
 from qns.lab.report.words import INTERVALS, MEAN, capital, number_text, signed_text
-from qns.lab.self_organisation import CBR, RATIOS, SOCBR, Window
 from qns.report.figures import Line, Panel, Picture
 from qns.report.page import Table
 from qns.report.section import Section
@@ -31,14 +31,14 @@ RATIO: Final = 50
 _LOOKS: Final = {CBR: 1, "pb 50 ms": 2, CHOSEN: 3, "pb 150 ms": 4, LIGHTEST: 5, SOCBR: 0}
 
 _ABOUT_STARTS: Final = (
-    "Independent: the first tree has nothing to do with the network, as thesis 4.5.2 says of its "
-    "own. Near: each broker joins at the nearest that has room. The thesis also says that in its "
-    "first tree neighbours were probably near each other, a sort of worst case, so that its trees "
-    "lie between these two."
+    "Independent: the first tree is independent of the network, as thesis 4.5.2 says of its own. "
+    "Near: each broker joins at the nearest available one. The thesis also says that in its first "
+    "tree neighbours were probably near each other, a sort of worst case, so its trees lie between "
+    "these two."
 )
 
 Starts = Mapping[str, Runs]
-"""What the first tree was -> the runs from it."""
+"""Kind of first tree -> the runs that start from it."""
 INDEPENDENT_TREE: Final = "independent tree"
 NEAR_TREE: Final = "near tree"
 
@@ -56,7 +56,7 @@ def hops(window: Window) -> float:
 
 
 def longer_percent(runs: Runs, variant: str) -> Estimate:
-    """How much longer than with CBR it takes to the last subscriber, over all windows."""
+    """By how many per cent the latency to the last subscriber exceeds CBR's, over all windows."""
     fewer = runs.fewer_percent(variant, latency)
     return Estimate(-fewer.mean, fewer.half, fewer.seeds)
 
@@ -76,7 +76,7 @@ def _latency_section(
     title = f"Figure {name}: latency to the last subscriber" + (
         " with pbSOCBR" if CHOSEN in variants else ""
     )
-    panels, tables, told = [], [], []
+    panels, tables, sentences = [], [], []
     for start, runs in starts.items():
         lines = tuple(Line(each, runs.points(each, latency), _LOOKS[each]) for each in variants)
         panels.append(Panel(capital(start), ACROSS, "milliseconds", lines, logarithmic=PLAIN))
@@ -85,23 +85,23 @@ def _latency_section(
             for size in shown_sizes(runs)
         )
         tables.append(Table(f"Milliseconds, {start}, {MEAN}", (ACROSS, *variants), rows))
-        against = [f"{each} {signed_text(longer_percent(runs, each))}" for each in variants[1:]]
-        told.append(
+        compared = [f"{each} {signed_text(longer_percent(runs, each))}" for each in variants[1:]]
+        sentences.append(
             f"{start}: {number_text(runs.mean(CBR, latency), 0)} ms with CBR over all windows; "
-            f"against that {', '.join(against)}"
+            f"compared with that {', '.join(compared)}"
         )
     picture = Picture(
         name,
         title,
-        f"Milliseconds from the publisher to the last broker that wants it. {INTERVALS}",
+        f"Milliseconds from the publisher to the last interested broker. {INTERVALS}",
         tuple(panels),
     )
     notes = [
-        "How often something is published changes nothing here: the latency is the tree's, the "
-        "same for every R. Therefore it is drawn against subscriptions, where the thesis has R."
+        "The latency depends on the tree and is the same for every R. Therefore it is drawn "
+        "against subscriptions, where the thesis has R."
         if name == "4.20"
-        else "The network's latency only. The thesis has seconds (1.5 to 2 more are 50 %), with "
-        "the TCP stack and the brokers of its simulator in them.",
+        else "This is the network's latency only. The thesis has seconds (1.5 to 2 more are 50 %), "
+        "which include the TCP stack and the brokers of its simulator.",
         _ABOUT_STARTS,
     ]
     if diameters_ms:
@@ -110,13 +110,13 @@ def _latency_section(
             f"{fmean(diameters_ms):.0f} on average; the thesis has about 200."
         )
     return Section(
-        name, title, f"{'. '.join(map(capital, told))}.", picture, tuple(tables), tuple(notes)
+        name, title, f"{'. '.join(map(capital, sentences))}.", picture, tuple(tables), tuple(notes)
     )
 
 
 def _bounds_section(starts: Starts) -> Section:
     name, title = "4.18", "Figure 4.18: CBR, pbSOCBR and SOCBR"
-    panels, tables, told = [], [], []
+    panels, tables, sentences = [], [], []
     for start, runs in starts.items():
         panels += _bars(start, runs)
         rows = tuple(
@@ -133,20 +133,21 @@ def _bounds_section(starts: Starts) -> Section:
         )
         head = "hops", "fewer than CBR", f"messages, R = {RATIO}", "latency, ms", "longer", "swaps"
         tables.append(Table(f"Over all windows, {start}, {MEAN}", ("", *head), rows))
-        told.append(
-            f"{start}: with d_b = 100 ms {percent_text(runs.fewer_percent(CHOSEN, hops))} fewer "
-            f"hops than with CBR, {percent_text(runs.fewer_percent(LIGHTEST, hops))} if not the "
-            f"farthest link goes but the lightest, {percent_text(runs.fewer_percent(SOCBR, hops))} "
-            "with SOCBR"
+        sentences.append(
+            f"{start}: d_b = 100 ms needs {percent_text(runs.fewer_percent(CHOSEN, hops))} fewer "
+            f"hops than CBR, {percent_text(runs.fewer_percent(LIGHTEST, hops))} fewer if the "
+            "lightest link is cut instead of the farthest, "
+            f"and SOCBR {percent_text(runs.fewer_percent(SOCBR, hops))} fewer"
         )
     picture = Picture(name, title, f"Means over all windows. {INTERVALS}", tuple(panels))
     notes = (
         "Of the links on the path that are lighter than the new one, pbSOCBR cuts the farthest "
-        "(thesis 4.4.2) and SOCBR the lightest. 'Lightest' has the bound and cuts as SOCBR does: "
-        "it tells what the bound does and what the choice of the link.",
+        "(thesis 4.4.2) and SOCBR the lightest. 'Lightest' has the bound and cuts like SOCBR, "
+        "which separates the effect of the bound from that of the choice of the link.",
         _ABOUT_STARTS,
     )
-    return Section(name, title, f"{'. '.join(map(capital, told))}.", picture, tuple(tables), notes)
+    sentence = f"{'. '.join(map(capital, sentences))}."
+    return Section(name, title, sentence, picture, tuple(tables), notes)
 
 
 def _bars(start: str, runs: Runs) -> list[Panel]:
@@ -180,10 +181,10 @@ def _messages_section(starts: Starts) -> Section:
     name, title = "4.19", "Figure 4.19: messages per operation with pbSOCBR"
     variants = (CBR, CHOSEN, SOCBR)
     looks = [_LOOKS[each] for each in variants]
-    told = []
+    sentences = []
     for start, runs in starts.items():
         reached = reached_text(runs.break_even(CHOSEN))
-        told.append(
+        sentences.append(
             f"{start}: the break-even of d_b = 100 ms with CBR is {reached} "
             f"({evens_text(runs.break_evens(CHOSEN))}); at R = {RATIOS[-1]} it needs "
             f"{percent_text(runs.fewer_messages_percent(CHOSEN, RATIOS[-1]))} fewer messages, "
@@ -196,7 +197,7 @@ def _messages_section(starts: Starts) -> Section:
     return Section(
         name,
         title,
-        f"{'. '.join(map(capital, told))}.",
+        f"{'. '.join(map(capital, sentences))}.",
         Picture(name, title, MESSAGES, panels),
         tables,
         (_ABOUT_STARTS,),

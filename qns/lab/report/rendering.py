@@ -1,6 +1,6 @@
-"""Report: the findings as one page that can be read, printed, sent and cited.
+"""Rendering: the findings as one page that can be read, printed, sent and cited.
 
-The same findings give the same bytes; only the cost of associativity is by the clock.
+Equal findings give equal bytes. Only the cost of associativity depends on the computer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from qns import __version__
-from qns.lab.findings import Findings
+from qns.lab.experiments.findings import Findings
+from qns.lab.experiments.setups import ENOUGH_SEEDS, REASONS
 from qns.lab.report.comparison_sections import comparison_sections
 from qns.lab.report.judged_section import judged_section
 from qns.lab.report.loss_sections import measured_sections
@@ -17,7 +18,6 @@ from qns.lab.report.model_sections import model_sections, rapidity_section
 from qns.lab.report.organisation_sections import organisation_sections
 from qns.lab.report.proximity_sections import proximity_sections, starts_of
 from qns.lab.report.runs import Runs
-from qns.lab.setups import ENOUGH_SEEDS, REASONS
 from qns.report.claim import Claim
 from qns.report.document import contents, definitions, picture_files, verdict_box
 from qns.report.page import Markup, Table, element, joined, page, table_markup
@@ -27,20 +27,20 @@ TITLE: Final = "Routing and loss in the laboratory"
 _METHOD: Final = (
     (
         "Pure forwarder",
-        "a broker that had a notification, wants nothing of it and is not its publisher. Hops = "
-        "ideal + pure forwarders.",
+        "a broker that received a notification, is not interested in it and is not its publisher. "
+        "Hops = ideal + pure forwarders.",
     ),
     ("Ideal", "one hop for each interested broker other than the publisher's."),
     (
         "Way in, between",
-        "pure forwarders before a notification reaches the smallest part of the tree that joins "
-        "all who want it, and those inside that part.",
+        "pure forwarders before a notification reaches the smallest subtree that connects all "
+        "interested brokers, and those inside that subtree.",
     ),
     (
         "Messages per operation",
         "(messages per subscription + R · hops per notification) / (1 + R), over all windows.",
     ),
-    ("Break-even", "the R at which a variant and CBR need equally many of them."),
+    ("Break-even", "the R at which a variant and CBR need equally many messages per operation."),
     (
         "Same conditions",
         "every variant has the same network, first tree, subscriptions and notifications as CBR "
@@ -56,16 +56,17 @@ _OPEN: Final = (
     "Sizes, shapes and the rules of claims were fixed after a pilot on one seed of CBR and SOCBR "
     "(up to 1,500 subscriptions), of figure 4.2 and of table 2.1 and after a quick run, not "
     "before. The figure 'shapes' has all shapes of that pilot. Where a verdict depends on the "
-    "size, its numbers say so.",
-    f"That figures 4.12 to 4.20 have {ENOUGH_SEEDS} seeds, that both first trees are run, that "
-    "pbSOCBR is also run with the lightest link cut, and that a TTL within ±2 % is not worse was "
-    "fixed later, after five seeds had left claims open and more had been seen.",
-    "What the thesis leaves open is chosen above with its reason, and the numbers depend on it: "
-    "how subscriptions are drawn, how long a message is handled, how many subscriptions a run has.",
-    "The papers' pictures are not at hand; only numbers and words of their text are compared.",
-    "Latencies of chapter 4 have no handling times, so seconds are not compared, only how they "
-    "change.",
-    "Reconfigurations here come one subscription after the other; what concurrent ones cost is not "
+    "size, its numbers show it.",
+    f"These were fixed later, after five seeds had left claims open and more had been seen: the "
+    f"{ENOUGH_SEEDS} seeds of figures 4.12 to 4.20, the two first trees, pbSOCBR with the lightest "
+    "link cut, and that a TTL within ±2 % is not worse.",
+    "The parameters that the thesis leaves open are chosen above with their reasons, and the "
+    "numbers depend on them: how subscriptions are drawn, the handling time of a message, the "
+    "number of subscriptions of a run.",
+    "The papers' pictures are not available; only numbers and words of their text are compared.",
+    "Latencies of chapter 4 include no handling times, so only their changes are compared, not "
+    "seconds.",
+    "Each subscription is settled before the next; the cost of concurrent reconfigurations is not "
     "measured.",
 )
 _FURTHER: Final = (
@@ -123,20 +124,20 @@ def sections_of(figures: Sequence[str], findings: Findings) -> list[Section]:
 def _lead(judged: Sequence[Claim], findings: Findings) -> str:
     numbers = [sum(each.holds is holds for each in judged) for holds in (True, False)]
     quick = (
-        " This is a quick run: small systems and few seeds, enough to see that all works and not "
-        "to cite."
+        " This is a quick run with small systems and few seeds. It shows that everything works; do "
+        "not cite it."
         if findings.setups.is_quick
         else ""
     )
     return (
-        "Chapters 2 to 4 of the thesis and paper 002, measured again on the code that QNS runs on: "
-        f"{numbers[0]} of {len(judged)} claims hold here, {numbers[1]} do not, each with numbers "
-        f"and its reason.{quick}"
+        "Chapters 2 to 4 of the thesis and paper 002, measured again with the code of QNS: "
+        f"{numbers[0]} of {len(judged)} claims hold here and {numbers[1]} do not, each with "
+        f"numbers and a reason.{quick}"
     )
 
 
 def _parameters(findings: Findings) -> Markup:
-    table = Table("What was chosen, and why", ("parameter", "reason"), REASONS, texts=2)
+    table = Table("Chosen parameters", ("parameter", "reason"), REASONS, texts=2)
     return element(
         "section",
         element("h2", "Parameters and their reasons"),
@@ -147,7 +148,7 @@ def _parameters(findings: Findings) -> Markup:
 
 
 def _sizes(findings: Findings) -> list[Markup]:
-    """Of what was run."""
+    """The sizes of the experiments that were run."""
     setups, sizes = findings.setups, []
     if findings.loss:
         loss = setups.loss
@@ -172,13 +173,13 @@ def _sizes(findings: Findings) -> list[Markup]:
                 )
             )
     if findings.locality or findings.strategies:
-        told = f"{setups.brokers} brokers, fan-out {setups.fan_out}, {setups.seeds} seeds"
-        sizes.append(("locality, strategies", told))
+        size = f"{setups.brokers} brokers, fan-out {setups.fan_out}, {setups.seeds} seeds"
+        sizes.append(("locality, strategies", size))
     return [element("h3", "Sizes of this run"), definitions(sizes)] if sizes else []
 
 
 def _about(figures: Sequence[str], findings: Findings) -> Markup:
-    told = {
+    facts = {
         "qns": __version__,
         "figures": ", ".join(figures),
         "kind": "quick" if findings.setups.is_quick else "full",
@@ -187,11 +188,11 @@ def _about(figures: Sequence[str], findings: Findings) -> Markup:
     return element(
         "section",
         element("h2", "This run"),
-        definitions(told),
+        definitions(facts),
         element(
             "p",
-            "Two runs of the same version, kind and number of seeds have the same tables, whatever "
-            f"the number of jobs, but for seconds. {data}figures are in ",
+            "Two runs of the same version, kind and number of seeds have the same tables for any "
+            f"number of jobs, except for seconds. {data}figures are in ",
             element("code", "figures/"),
             ".",
             class_="small",

@@ -1,18 +1,18 @@
-"""Runs: the windows of one kind of network by variant and seed, and what is computed from them."""
+"""Runs: the windows of one kind of network by variant and seed, and the estimates over seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
-from qns.lab.self_organisation import CBR, Window, messages_per_operation
+from qns.lab.experiments.self_organisation import CBR, Window, messages_per_operation
 from qns.report.statistics import Estimate, estimate
 
 Value = Callable[[Window], float]
 
 
 class Runs:
-    """Every variant has the same seeds and the same sizes: it saw the same subscriptions."""
+    """Every variant has the same seeds and the same sizes, because it has the same workload."""
 
     def __init__(self, windows: Iterable[Window]) -> None:
         self._by: dict[str, dict[int, list[Window]]] = {}
@@ -56,7 +56,7 @@ class Runs:
         return self.over_seeds(lambda seed: value(self.at(variant, seed, size)))
 
     def mean(self, variant: str, value: Value) -> Estimate:
-        """Over all windows of a seed, then over seeds."""
+        """The mean over all windows of a seed, then over seeds."""
         return self.over_seeds(lambda seed: self.mean_of(variant, seed, value))
 
     def mean_of(self, variant: str, seed: int, value: Value) -> float:
@@ -65,13 +65,13 @@ class Runs:
     # --- against CBR ------------------------------------------------------------------------------
 
     def more_than_cbr(self, variant: str, value: Value, size: int | None = None) -> Estimate:
-        """On the same seed: over all windows, or at one size."""
+        """The difference from CBR on the same seed, over all windows or at one size."""
         return self.over_seeds(
             lambda seed: self._of(variant, seed, value, size) - self._of(CBR, seed, value, size)
         )
 
     def fewer_percent(self, variant: str, value: Value, size: int | None = None) -> Estimate:
-        """Than CBR, on the same seed: over all windows, or at one size."""
+        """The percentage less than CBR on the same seed, over all windows or at one size."""
 
         def of(seed: int) -> float:
             cbr, there = (self._of(each, seed, value, size) for each in (CBR, variant))
@@ -102,24 +102,28 @@ class Runs:
     def break_even(self, variant: str, seeds: Sequence[int] | None = None) -> float | None:
         """The R from which a variant has fewer messages than CBR, on the mean of seeds.
 
-        None: at no R. Both are (told + R · hops) / (1 + R), so there is one crossing at most.
+        None if there is no such R. The messages per operation of both are
+        (messages per subscription + R · hops) / (1 + R), so there is at most one crossing.
         """
         chosen = self.seeds() if seeds is None else seeds
-        told = fmean(_told(self._by[variant][s]) - _told(self._by[CBR][s]) for s in chosen)
-        spared = fmean(
+        cost = fmean(
+            _per_subscription(self._by[variant][s]) - _per_subscription(self._by[CBR][s])
+            for s in chosen
+        )
+        saved_hops = fmean(
             self.mean_of(CBR, s, _hops) - self.mean_of(variant, s, _hops) for s in chosen
         )
-        if spared <= 0:
-            return 0.0 if told < 0 else None
-        return max(0.0, told / spared)
+        if saved_hops <= 0:
+            return 0.0 if cost < 0 else None
+        return max(0.0, cost / saved_hops)
 
     def break_evens(self, variant: str) -> list[float | None]:
-        """Of each seed alone."""
+        """The break-even of each seed alone."""
         return [self.break_even(variant, [seed]) for seed in self.seeds()]
 
 
-def _told(windows: Sequence[Window]) -> float:
-    """Messages for each subscription."""
+def _per_subscription(windows: Sequence[Window]) -> float:
+    """Messages per subscription, without notifications."""
     last = windows[-1]
     return (last.subscription_messages + last.organisation_messages) / last.subscriptions
 
@@ -133,12 +137,12 @@ def forwarders(window: Window) -> float:
 
 
 def between(window: Window) -> float:
-    """Pure forwarders that lie between those who want it."""
+    """Pure forwarders between interested brokers."""
     return window.pure_forwarders - window.way_in
 
 
 def organising(window: Window) -> float:
-    """Messages of self-organisation for each subscription so far."""
+    """Messages of self-organisation per subscription so far."""
     return window.organisation_messages / window.subscriptions
 
 
@@ -152,7 +156,7 @@ def even_text(break_even: float | None) -> str:
 
 
 def evens_text(evens: Sequence[float | None]) -> str:
-    """From … to … over seeds; how often never."""
+    """The range over seeds, and how many seeds have no break-even."""
     found = sorted(each for each in evens if each is not None)
     never = len(evens) - len(found)
     parts = []

@@ -1,4 +1,4 @@
-"""Verdicts: yes, no, or None where the 95 % interval over seeds holds both."""
+"""Verdicts: True, False, or None if the 95 % interval over seeds contains the threshold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from qns.report.statistics import Estimate
 
-RULE: Final = "; open where the 95 % interval over seeds does not tell"
+RULE: Final = "; open if the 95 % interval over seeds contains the threshold"
 
 Verdict = bool | None
 
@@ -34,7 +34,7 @@ def below(value: Estimate, level: float) -> Verdict:
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
-    """One no is enough; one that is open leaves the rest open."""
+    """False if any verdict is False; otherwise None if any is None."""
     if any(each is False for each in verdicts):
         return False
     return None if None in verdicts else True

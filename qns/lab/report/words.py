@@ -1,4 +1,4 @@
-"""Words of the report that several sections share."""
+"""Words: phrases and number formats that several sections share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEAN: Final = "mean ± half the 95 % interval over seeds"
 
 
 def exactly(values: Iterable[tuple[float, float]]) -> tuple[tuple[float, Estimate], ...]:
-    """Points without chance in them."""
+    """Points of a formula, without an interval."""
     return tuple((float(x), Estimate(y, None, 1)) for x, y in values)
 
 

@@ -1,8 +1,8 @@
-"""Match inputs: subscriptions to be tried, and stored events cut into units of work.
+"""Match inputs: the subscriptions to match, and stored events divided into units of work.
 
-A unit is a row group of a Parquet file of events. How events are cut depends on the files alone,
-never on who computes, so the results are the same files everywhere. Files whose row groups are
-large, and lines of text, are copied into small row groups first.
+A unit is a row group of a Parquet file of events. The units depend on the files alone and not on
+the number of workers, so the results are the same files everywhere. Files with large row groups,
+and lines of text, are copied into small row groups first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from qns.pipeline.replay.workload_files import (
 )
 
 UNIT: Final = 8_192
-"""Events of a unit that was cut here."""
+"""The number of events in a unit of copied events."""
 LARGEST: Final = 65_536
-"""Events of a row group that is left as it is."""
+"""Files with larger row groups are copied."""
 _STAGED: Final = pa.schema([pa.field("number", pa.int64()), pa.field("event", pa.string())])
 
 
@@ -45,14 +45,14 @@ class Unit(NamedTuple):
     row_group: int
     events: int
     first: int
-    """The number of its first row in the file that the user named; rows may have their own."""
+    """The number of its first row in the file that the user named. Copied rows have their own."""
     place: str
-    """That file."""
+    """The file that the user named, for errors."""
 
 
 class Wanted(NamedTuple):
     organisation: str
-    """Empty if the file does not say."""
+    """Empty if the file has no such column."""
     id: str
     subscription: Subscription
 
@@ -65,7 +65,7 @@ class Line(NamedTuple):
 
 
 def read_wanted(path: Path, schema: Schema) -> list[Wanted]:
-    """Every subscription of a SUBS file, whenever it begins or ends."""
+    """Reads every subscription of a SUBS file, whenever it begins or ends."""
     known: dict[str, Subscription] = {}
     places: dict[tuple[str, str], str] = {}
 
@@ -92,7 +92,7 @@ def read_wanted(path: Path, schema: Schema) -> list[Wanted]:
 
 
 def units_of(path: Path, folder: Path) -> list[Unit]:
-    """Those of a Parquet file, or of a folder of them; copies go into `folder`."""
+    """The units of a Parquet file, or of a folder of them; copies are written into `folder`."""
     units: list[Unit] = []
     for nth, part in enumerate(parts_of(path)):
         file = opened(part)
@@ -108,13 +108,13 @@ def units_of(path: Path, folder: Path) -> list[Unit]:
 
 
 def units_of_lines(lines: Iterable[Line], name: str, folder: Path) -> list[Unit]:
-    """Those of a file of JSON lines."""
+    """The units of a file of JSON lines, which are copied into `folder`."""
     rows = ({"number": number, "event": text} for number, text in lines)
     return _staged(folder / "events.parquet", rows, name, 0)
 
 
 def events_of(unit: Unit, schema: Schema, batch: int) -> Iterator[list[Event]]:
-    """The events of a unit, some at a time; QnsError with file and row."""
+    """Yields the events of a unit in batches; raises QnsError with file and row."""
     reader = EventReader(schema)
     file = opened(Path(unit.path))
     wanted = ("number", "event", "id", "class", "source")
@@ -158,7 +158,7 @@ def _units(path: Path, groups: list[int], place: str, first_number: int) -> list
 
 
 def _copied(part: Path, file: pq.ParquetFile) -> Iterator[dict[str, object]]:
-    """The events alone, with the numbers of their rows."""
+    """Yields only the events, with the numbers of their rows."""
     number = 0
     try:
         for batch in file.iter_batches(UNIT, columns=["event"]):

@@ -1,8 +1,8 @@
-"""Match job: stored events against subscriptions, to see what each would have got.
+"""Match job: matches stored events against subscriptions.
 
-The subscriptions are broadcast, and every Python worker makes one matching index of them; each unit
-of events streams through it as Arrow batches and leaves one Parquet file of pairs. Which units
-there are depends on the events alone, so any number of partitions gives the same files.
+The subscriptions are broadcast, and every Python worker builds one matching index of them. Each
+unit of events is matched in Arrow batches and gives one Parquet file of pairs. The units depend on
+the events alone, so any number of partitions gives the same files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAIRS: Final = pa.schema(
         for name in ("source", "event", "organisation", "subscription")
     ]
 )
-"""Every event with every subscription that it matches, in the order of the events."""
+"""One row for each event and each subscription that it matches, in the order of the events."""
 SUMMARY: Final = pa.schema(
     [
         pa.field("organisation", pa.string(), nullable=False),
@@ -49,10 +49,10 @@ SUMMARY: Final = pa.schema(
         pa.field("share", pa.float64(), nullable=False),
     ]
 )
-"""For each subscription: how many of the events it matches, and which share of all."""
+"""For each subscription: the number of events that it matches, and their share of all events."""
 
-Told = Callable[[float], None]
-"""Is told now and then which share of the units is done."""
+OnProgress = Callable[[float], None]
+"""Progress callback: receives the completed fraction."""
 
 _BATCH: Final = 1_024
 _POLL_S: Final = 0.2
@@ -63,14 +63,14 @@ _DONE: Final = "number long, matched long, which array<long>, counts array<long>
 class Matched(NamedTuple):
     events: int
     matched: int
-    """Events that match any subscription."""
+    """The number of events that match at least one subscription."""
     pairs: int
     summary: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What every worker needs; `key` tells one job from the next."""
+    """The data that every worker needs; `key` identifies the job."""
 
     key: str
     schema: Schema
@@ -84,10 +84,10 @@ def match_job(
     wanted: Sequence[Wanted],
     schema: Schema,
     out: Path,
-    told: Told = lambda _share: None,
+    on_progress: OnProgress = lambda _fraction: None,
     partitions: int | None = None,
 ) -> Matched:
-    """Writes the folder `pairs` and `summary.parquet` into `out`, whole or not at all."""
+    """Writes the folder `pairs` and `summary.parquet` into `out`, completely or not at all."""
     refuse_results(out)
     new = out / ".pairs"
     shutil.rmtree(new, ignore_errors=True)
@@ -95,7 +95,7 @@ def match_job(
     shared = Shared(token_hex(8), schema, in_order, str(new))
     try:
         new.mkdir(parents=True)
-        done = _run(spark, units, shared, told, partitions)
+        done = _run(spark, units, shared, on_progress, partitions)
         counts = np.zeros(len(in_order), np.int64)
         for each in done:
             counts[each["which"]] += np.array(each["counts"], np.int64)
@@ -113,7 +113,7 @@ def match_job(
 
 
 def refuse_results(out: Path) -> None:
-    """What was computed before is not mixed with what comes."""
+    """Raises NotAllowed if the folder holds results of an earlier job."""
     for name in ("pairs", "summary.parquet"):
         if (out / name).exists():
             raise NotAllowed(
@@ -144,10 +144,10 @@ def _run(
     spark: SparkSession,
     units: Sequence[Unit],
     shared: Shared,
-    told: Told,
+    on_progress: OnProgress,
     partitions: int | None,
 ) -> list[dict[str, Any]]:
-    """What each unit came to, in their order."""
+    """Returns the outcome of each unit, in the order of the units."""
     if not units:
         return []
     context = spark.sparkContext
@@ -159,7 +159,7 @@ def _run(
         done = spark.createDataFrame(rows, _UNITS).mapInArrow(
             partial(_match_units, broadcast, finished), _DONE
         )
-        outcomes = _collected(done, lambda: told(min(1.0, finished.value / len(units))))
+        outcomes = _collected(done, lambda: on_progress(min(1.0, finished.value / len(units))))
         broadcast.destroy()
     except (PySparkException, Py4JError) as problem:
         raise failure(problem) from None
@@ -171,47 +171,48 @@ def _run(
     return outcomes
 
 
-def _collected(done: DataFrame, tell: Callable[[], None]) -> list[dict[str, Any]]:
+def _collected(done: DataFrame, on_poll: Callable[[], None]) -> list[dict[str, Any]]:
     pool = ThreadPoolExecutor(1, "match")
     try:
         collecting = pool.submit(done.toArrow)
         while not wait([collecting], _POLL_S).done:
-            tell()
+            on_poll()
         rows: list[dict[str, Any]] = collecting.result().to_pylist()
     finally:
-        pool.shutdown(wait=False)  # who interrupts does not wait for Spark
+        pool.shutdown(wait=False)  # an interrupt must not wait for Spark
     return sorted(rows, key=lambda each: int(each["number"]))
 
 
 # -- on an executor -------------------------------------------------------------------------------
 
 _indexes: dict[str, MatchingIndex[int]] = {}
-"""The index of the job that this worker is busy with."""
+"""Key of the job -> its index; at most one."""
 
 
 def _match_units(
     broadcast: Any, finished: Any, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Each unit becomes a file of pairs and one row of `_DONE`."""
+    """Writes a file of pairs for each unit and yields one row of `_DONE`."""
     for batch in batches:
         for row in batch.to_pylist():
             shared: Shared = broadcast.value
             outcome: dict[str, Any] = {"number": row["number"]}
             try:
                 outcome |= match_unit(Unit(**row), shared, _index(shared))
-            except QnsError as problem:  # a result: to try again, as Spark would, cannot mend it
+            except QnsError as problem:  # returned as a result, because a retry would fail again
                 outcome["problem"] = pickle.dumps(problem)
             finished.add(1)
             yield pa.RecordBatch.from_pylist([outcome], _done_schema())
 
 
 def match_unit(unit: Unit, shared: Shared, index: MatchingIndex[int]) -> dict[str, Any]:
-    """Writes the pairs of one unit; how often each subscription is among them."""
+    """Writes the pairs of one unit; returns how often each subscription occurs in them."""
     pairs = _Pairs(shared)
     for events in events_of(unit, shared.schema, _BATCH):
         pairs.add(events, index.match_all(events))
     path = Path(shared.folder, f"part-{unit.number:06}.parquet")
-    partial_ = path.with_name(f".{path.name}.{token_hex(4)}")  # a twin of this task may run too
+    # Spark may run the same task twice at a time.
+    partial_ = path.with_name(f".{path.name}.{token_hex(4)}")
     try:
         pq.write_table(pairs.table(), partial_, compression="zstd")
         partial_.rename(path)

@@ -1,15 +1,15 @@
-"""Beyond job: what exact merging saves on top of containment, for one organisation.
+"""Beyond job: the savings of exact merging on top of containment, for one organisation.
 
-Runs the production classes one change after the other, so it is for thousands of subscriptions and
-not for millions. Rows alone would flatter exact merging, because a union of many intervals is one
-row: terms and bytes of D2Q XML are counted too.
+It runs the production classes one change after the other, so it suits thousands of subscriptions
+and not millions. A union of many intervals is one row, so rows alone would overstate the savings of
+exact merging. Therefore terms and bytes of D2Q XML are counted, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -19,48 +19,47 @@ from qns.cbr.subscription import Subscription
 from qns.cbr.views import ProducerView
 from qns.d2q.schema import Schema
 from qns.d2q.subscription_xml import write_subscription
-from qns.pipeline.merging.merge_job import Tables, columns_of, cost_row
-from qns.pipeline.replay.real_workload import RealWorkload
-from qns.pipeline.tables import BEYOND, COST
+from qns.pipeline.cost import cost_row
+from qns.pipeline.tables import BEYOND, COST, Tables
 from qns.pipeline.workload.generator import Generator, Operation
 from qns.pipeline.workload.scenario import Hosts, Scenario
 
 MOST_ARRIVALS: Final = 2_000
-"""Checkpoints beyond this are left out: exact merging starts anew with each change of a view."""
+"""Later checkpoints are omitted, because exact merging starts again with each change of a view."""
 
 
 def beyond_job(scenario: Scenario, organisation: str) -> Tables:
-    checkpoints = _within_reach(scenario.checkpoints)
-    arrivals = checkpoints[-1] if checkpoints else 0
+    """Returns the organisation's rows of BEYOND and of COST."""
+    arrivals = max((each for each in scenario.checkpoints if each <= MOST_ARRIVALS), default=0)
     operations = Generator(scenario).operations(organisation, arrivals)
-    views = _Views(scenario.schema, scenario.hosts, organisation)
-    return _counted(columns_of(scenario), organisation, views, operations, checkpoints)
+    return count_beyond(scenario, organisation, operations)
 
 
-def replay_beyond_job(workload: RealWorkload, organisation: str) -> Tables:
-    """The same of what really happened; who had fewer subscriptions has what it had."""
-    checkpoints = _within_reach(workload.checkpoints)
-    operations = workload.operations(organisation)
-    views = _Views(workload.schema, workload.hosts, organisation)
-    return _counted(workload.columns(), organisation, views, operations, checkpoints)
+class CountedWorkload(Protocol):
+    """The part of a generated or a real workload that is needed to count one organisation."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def hosts(self) -> Hosts: ...
+
+    @property
+    def checkpoints(self) -> tuple[int, ...]: ...
+
+    def columns(self) -> dict[str, Any]: ...
 
 
-def _within_reach(checkpoints: Iterable[int]) -> tuple[int, ...]:
-    return tuple(each for each in checkpoints if each <= MOST_ARRIVALS)
-
-
-def _counted(
-    columns: dict[str, Any],
-    organisation: str,
-    views: _Views,
-    operations: Iterable[Operation],
-    checkpoints: Sequence[int],
+def count_beyond(
+    workload: CountedWorkload, organisation: str, operations: Iterable[Operation]
 ) -> Tables:
-    common = {**columns, "organisation": organisation}
+    """Counts at each checkpoint; after the last operation the counts stay as they are."""
+    common = {**workload.columns(), "organisation": organisation}
+    views = _Views(workload.schema, workload.hosts, organisation)
     rows: list[dict[str, Any]] = []
     cost: list[dict[str, Any]] = []
     started = perf_counter()
-    waiting = list(checkpoints)
+    waiting = [each for each in workload.checkpoints if each <= MOST_ARRIVALS]
 
     def mark() -> None:
         arrived = waiting.pop(0)
@@ -82,7 +81,7 @@ def _counted(
 
 
 class _Views:
-    """What each producer is told of one organisation, with and without exact merging."""
+    """The views of one organisation at each producer, with and without exact merging."""
 
     def __init__(self, schema: Schema, hosts: Hosts, organisation: str) -> None:
         self._schema = schema
@@ -108,7 +107,7 @@ class _Views:
                 producer.messages_exact += bool(producer.exact.update(change))
 
     def counts(self) -> list[dict[str, Any]]:
-        """A row for each producer."""
+        """Returns a row for each producer."""
         return [
             {
                 "producer": name,
@@ -129,7 +128,7 @@ class _Producer:
         self.messages_both = self.messages_exact = 0
 
     def concerned(self, live: Iterable[Subscription]) -> list[Subscription]:
-        """Those that mapping alone would store there."""
+        """The subscriptions that mapping alone would store at the producer."""
         every = (one.projected(self.view.producer, self.view.hosted) for one in live)
         return [one for one in every if one is not None]
 

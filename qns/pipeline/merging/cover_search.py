@@ -1,7 +1,7 @@
-"""Cover search in a forest: at which producers something kept contains a subscription.
+"""Cover search: finds the producers at which a kept subscription contains another one.
 
-Bits that stand for producers are cleared one candidate after the other; the search ends as soon as
-none is left, and looks at general subscriptions first.
+Each producer is a bit. Candidates clear bits one after the other, general subscriptions first, and
+the search ends as soon as no bit is left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORD: Final = 64
 
 
 def new_space(most_options: int) -> Any:
-    """What a search needs for itself: nodes, next options, bounds passed, our bounds."""
+    """Scratch arrays of a search: nodes, next options, bounds passed, our bounds."""
     return tuple(np.zeros(most_options + 1, np.int64) for _ in range(4))
 
 
@@ -40,12 +40,13 @@ def _is_within(sources: Any, other: Any) -> Any:
 
 @compiled
 def _settle(
-    forest: Any, slot: Any, alike: Any, asked: Any, everybody: Any, told: Any, kept: Any
+    forest: Any, slot: Any, alike: Any, asked: Any, everybody: Any, uncovered: Any, kept: Any
 ) -> None:
-    """Clears the bits of the producers at which this one contains the asked one.
+    """Clears the bits of the producers at which this subscription contains the asked one.
 
-    `told` loses all of them, `kept` only if the other one outlives it. When rows are counted, only
-    those count that can still matter there, and of two that contain each other the longer-lived.
+    They are cleared in `uncovered`, and in `kept` only if this one outlives the asked one. When
+    rows are counted, only subscriptions that can still matter at a producer count there, and of two
+    that contain each other only the longer-lived one.
     """
     scope, sources, ends, counting = asked
     other_scope, other_sources = forest.slot_scope[slot], forest.slot_sources[slot]
@@ -53,7 +54,7 @@ def _settle(
     within = _is_within(sources, other_sources)
     spared = counting and alike and not outlives
     back = spared and _is_within(other_sources, sources)
-    for word in range(len(told)):
+    for word in range(len(uncovered)):
         bits = forest.covers[other_scope, scope, word]
         both_ways = forest.covers[scope, other_scope, word]
         general = np.uint64(0)
@@ -66,7 +67,7 @@ def _settle(
             cleared |= bits & general
         if counting:
             cleared &= forest.slot_active[slot, word]
-        told[word] &= ~cleared
+        uncovered[word] &= ~cleared
         if outlives:
             kept[word] &= ~cleared
 
@@ -74,9 +75,9 @@ def _settle(
 @compiled
 def _look_through(
     forest: Any, node: Any, ours: Any, query: Any, itself: Any, asked: Any, everybody: Any,
-    told: Any, kept: Any,
+    uncovered: Any, kept: Any,
 ) -> None:  # fmt: skip
-    """All that is filed at one node."""
+    """Examines all subscriptions at one node."""
     _, __, count, steps = query
     start, rows = forest.drawer[node, 0], forest.drawer[node, 1]
     width, stride = forest.node_bounds[node], forest.node_steps[node] + 1
@@ -91,9 +92,9 @@ def _look_through(
             same = same and ours[place] == theirs
         slot = forest.arena[at]
         if contains and slot != itself:
-            # As many steps, and as many pins among them: the same attributes, the same pins.
+            # With equal numbers of steps and of pins, attributes and pins are the same.
             alike = same and stride - 1 == steps and stride - 1 - width == count - steps
-            _settle(forest, slot, alike, asked, everybody, told, kept)
+            _settle(forest, slot, alike, asked, everybody, uncovered, kept)
             if not is_any(kept):
                 return
 
@@ -101,12 +102,12 @@ def _look_through(
 @compiled
 def search(
     forest: Any, query: Any, itself: Any, asked: Any, everybody: Any, space: Any,
-    told: Any, kept: Any,
+    uncovered: Any, kept: Any,
 ) -> None:  # fmt: skip
-    """Clears the bits of all producers at which something kept, but itself, contains the asked.
+    """Clears the bits of all producers at which another kept subscription contains the asked one.
 
-    `query` are the options with our bounds, how many there are and how many attributes;
-    `asked` is scope, sources, when it ends, and whether those that are alike are counted once.
+    `query` has the options with our bounds, their number and the number of attributes; `asked` has
+    the scope, the sources, the end, and whether equal subscriptions are counted once.
     """
     options, bounds, count, _ = query
     nodes, following, passed, ours = space
@@ -122,7 +123,7 @@ def search(
             continue
         depth = 0
         nodes[0], following[0], passed[0] = root, 0, 0
-        _look_through(forest, root, ours, query, itself, asked, everybody, told, kept)
+        _look_through(forest, root, ours, query, itself, asked, everybody, uncovered, kept)
         while depth >= 0:
             if not is_any(kept):
                 return
@@ -140,4 +141,4 @@ def search(
                 behind += 1
             depth += 1
             nodes[depth], following[depth], passed[depth] = child, option + 1, behind
-            _look_through(forest, child, ours, query, itself, asked, everybody, told, kept)
+            _look_through(forest, child, ours, query, itself, asked, everybody, uncovered, kept)

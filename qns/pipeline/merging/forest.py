@@ -1,17 +1,18 @@
 """Forest: the views of all producers at once, for very many subscriptions of one organisation.
 
-It answers two questions of each change: which producers have to be told, and how many rows each
-has. A producer hears of a newcomer iff no live subscription contains it there, and of a leaver iff
-no other one does (semantics §6). Which producers a subscription contains another at is a row of
-bits: one for each organisation, one more for the merge subscription itself ("everybody").
+It answers two questions for each change: which producers need a message, and how many rows each
+producer has. A producer gets a message about a new subscription if and only if no live one contains
+it there, and about a removed one if and only if no other one does (semantics §6). The producers at
+which a subscription contains another are a row of bits: one for each organisation, and one more for
+the merge subscription itself ("everybody").
 
-Only subscriptions that can still matter are kept: not one that at every producer is contained by
-another that will outlive it. The kept ones are filed in a trie for each scope: first the attributes
-that they bound, then the values that they pin. Whatever contains a subscription lies on the paths
-that use only its attributes and its pins, so few others are ever looked at. Inside a node the
-bounds are compared, two lanes at a time.
+A subscription is not kept if, at every producer, another one that outlives it contains it. The
+others are kept in a trie for each scope: first the attributes that they bound, then the values that
+they pin. Every subscription that contains another lies on a path that uses only attributes and pins
+of the latter, so few candidates are examined. Inside a node the bounds are compared, two 16-bit
+lanes at a time.
 
-Everything is an array, so that numba can compile it; `tests/pipeline` compares it with `qns.cbr`.
+All data are arrays, so that numba can compile the code. Tests compare it with `qns.cbr`.
 """
 
 from __future__ import annotations
@@ -29,40 +30,40 @@ _PIN_MASK: Final = (1 << _PIN_BITS) - 1
 _AXIS_BITS: Final = 16
 _EMPTY: Final = -1
 
-# Counters: how much of each array is used, and the most words that a full drawer has.
+# Counters: the used length of each array, and the most words of a full drawer.
 NODES, SLOTS, FREE, ARENA, LARGEST = range(5)
 
 
 class Forest(NamedTuple):
     used: Any
-    """How much of the arrays is in use."""
+    """The used lengths of the arrays, by the counters above."""
     table_key: Any
     table_node: Any
-    """Open addressing: (node, option) -> the node below."""
+    """Hash table with open addressing: (node, option) -> the child node."""
     node_parent: Any
     node_option: Any
     node_bounds: Any
     node_steps: Any
-    """How many bounds lead here, and how many steps in all: the width of its rows."""
+    """The numbers of bounds and of all steps on the path to a node; the latter is the row width."""
     beneath: Any
-    """How many subscriptions are filed here and below."""
+    """The number of subscriptions at a node and below it."""
     drawer: Any
-    """For each node: where its rows start, how many there are, how many fit."""
+    """For each node: the start of its rows, their number, and the capacity."""
     arena: Any
-    """The rows: a slot, then what it asks of each attribute, in the order of the steps."""
+    """The rows: a slot, then the bounds of each attribute in the order of the steps."""
     slot_node: Any
     slot_row: Any
     slot_owner: Any
-    """Which arrival it is."""
+    """The number of the arrival."""
     slot_scope: Any
     slot_ends: Any
     slot_sources: Any
     slot_active: Any
-    """At which producers it can still matter."""
+    """The producers at which the subscription can still matter."""
     free: Any
-    """Slots that are not in use any longer."""
+    """Slots that can be reused."""
     covers: Any
-    """[scope, other scope] -> at which producers the first holds all of the second."""
+    """[scope, other scope] -> the producers at which the first scope includes the second."""
 
 
 def new_forest(covers: Any) -> Forest:
@@ -94,7 +95,7 @@ def new_forest(covers: Any) -> Forest:
 
 @compiled
 def has_room(forest: Any, steps: Any) -> Any:
-    """Whether one more subscription with so many constraints can be filed."""
+    """True if one more subscription with `steps` constraints fits without larger arrays."""
     used = forest.used
     return (
         used[NODES] + steps < len(forest.beneath)
@@ -105,7 +106,7 @@ def has_room(forest: Any, steps: Any) -> Any:
 
 
 def with_room(forest: Forest, steps: int) -> Forest:
-    """The same with room for more; whatever is nearly full doubles."""
+    """Returns a forest with more room: arrays that are nearly full are doubled."""
     nodes, slots, _, arena, largest = forest.used.tolist()
     changed: dict[str, Any] = {}
     if nodes + steps >= len(forest.beneath):
@@ -154,7 +155,7 @@ def _hashed(key: Any) -> Any:
 
 @compiled
 def _option(axis: Any, pin: Any) -> Any:
-    """A step in a trie: this attribute is bounded, or pinned to this rank."""
+    """Encodes a step in a trie: this attribute is bounded, or pinned to this rank."""
     return (np.int64(axis) << _PIN_BITS) | (pin + 1)
 
 
@@ -182,10 +183,10 @@ def _below(forest: Any, node: Any, option: Any) -> Any:
 
 @compiled
 def options_of(axis: Any, bound: Any, pin: Any, options: Any, bounds: Any) -> Any:
-    """Every step that something containing this may take, with our bound there; how many.
+    """Writes every step that a containing subscription may take, with our bounds; their number.
 
-    Attributes rise. Bounds come before pins, here and in the tries: so bounds, of which there are
-    few, lead to few nodes.
+    Attributes are ascending. Bounds come before pins, here and in the tries, because there are few
+    bounds, which lead to few nodes.
     """
     count = 0
     for place in range(len(axis)):
@@ -200,7 +201,7 @@ def options_of(axis: Any, bound: Any, pin: Any, options: Any, bounds: Any) -> An
 
 @compiled
 def _child(forest: Any, node: Any, option: Any) -> Any:
-    """The node below, made if it is not there."""
+    """The child node, which is created if it does not exist."""
     child = _below(forest, node, option)
     if child != NOBODY:
         return child
@@ -221,7 +222,7 @@ def _child(forest: Any, node: Any, option: Any) -> Any:
 
 @compiled
 def file(forest: Any, owner: Any, asked: Any, active: Any, path: Any) -> Any:
-    """Keeps a subscription, for which there must be room; the slot that it got."""
+    """Adds a subscription, for which there must be room; returns its slot."""
     scope, sources, ends, _ = asked
     axis, bound, pin = path
     used = forest.used
@@ -272,7 +273,7 @@ def unfile(forest: Any, slot: Any) -> None:
     drawer[1] -= 1
     last = drawer[0] + drawer[1] * stride
     here = drawer[0] + row * stride
-    if last != here:  # the last row moves in
+    if last != here:  # the last row takes the free place
         for word in range(stride):
             forest.arena[here + word] = forest.arena[last + word]
         forest.slot_row[forest.arena[here]] = row
@@ -286,7 +287,7 @@ def unfile(forest: Any, slot: Any) -> None:
 
 @compiled
 def path_of(forest: Any, slot: Any, axis: Any, bound: Any, pin: Any) -> Any:
-    """The constraints of a kept subscription, attributes rising; how many."""
+    """Writes the constraints of a kept subscription by ascending attribute; their number."""
     node = forest.slot_node[slot]
     steps = forest.node_steps[node]
     at = forest.drawer[node][0] + forest.slot_row[slot] * (steps + 1)

@@ -1,7 +1,7 @@
-"""Merge pass: one organisation's arrivals and unsubscriptions in order, counted for each producer.
+"""Merge pass: processes one organisation's arrivals and unsubscriptions and counts per producer.
 
-Beside the views themselves it counts the baselines: what mapping alone tells and stores, and what
-containment alone does (the merge subscription, told to everybody: one more bit).
+Besides the views it counts the baselines: the messages and rows of mapping alone, and those of
+containment alone (the merge subscription at every producer, which is one more bit).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Counts = NDArray[np.int64]
 
 
 class Checkpoint(NamedTuple):
-    """What was counted when so many had arrived; one number for each organisation."""
+    """The counts after some arrivals; arrays have one number for each organisation."""
 
     arrived: int
     changes: int
@@ -45,6 +45,7 @@ class Checkpoint(NamedTuple):
 
 
 def merge_pass(generator: Generator, organisation: str) -> Iterator[Checkpoint]:
+    """Yields the counts at each checkpoint of the scenario."""
     scenario = generator.scenario
     count, checkpoints = scenario.subscriptions, scenario.checkpoints
     names = scenario.organisations
@@ -94,7 +95,7 @@ def merge_pass(generator: Generator, organisation: str) -> Iterator[Checkpoint]:
 
 
 def _scope_bits(generator: Generator, own: int) -> tuple[Any, Any]:
-    """At which producers a scope holds all of another, and which producers a scope concerns."""
+    """The producers at which a scope includes another, and the producers that a scope concerns."""
     scenario, scopes = generator.scenario, generator.space.scopes
     names = scenario.organisations
     everybody, width = len(names), words(len(names))
@@ -120,7 +121,7 @@ def _scope_bits(generator: Generator, own: int) -> tuple[Any, Any]:
 
 
 def _ends(victims: NDArray[np.int64]) -> NDArray[np.int64]:
-    """After which arrival each one leaves."""
+    """The arrival after which each subscription is removed."""
     ends = np.full(len(victims), NEVER, np.int64)
     leaving = np.flatnonzero(victims >= 0)
     ends[victims[leaving]] = leaving
@@ -148,12 +149,12 @@ def _count(counts: Any, bits: Any, step: Any) -> None:
 
 @compiled
 def _pass(forest: Any, block: Any, bounds: Any, lives: Any, counters: Any, workspace: Any) -> Any:
-    """Goes through the rows until the stop, or until there is no room; where it came to."""
+    """Processes the rows until `stop` or until there is no room; returns the next row."""
     scope, sources, starts, axis, bound, pin = block
     first, stop, offset, longest, everybody = bounds
     victims, ends, slots, needs, relevant = lives
     _, query, bits, space = workspace
-    told, kept, needed = bits
+    uncovered, kept, needed = bits
     options, option_bounds = query
     for row in range(first, stop):
         if not has_room(forest, longest):
@@ -162,19 +163,19 @@ def _pass(forest: Any, block: Any, bounds: Any, lives: Any, counters: Any, works
         begin, end = starts[row], starts[row + 1]
         for word in range(len(needed)):
             needed[word] = relevant[scope[row], word] & sources[row, word]
-            if everybody // WORD == word:  # the merge subscription has all, whatever the sources
+            if everybody // WORD == word:  # the merge subscription ignores sources
                 needed[word] |= relevant[scope[row], word] & (
                     np.uint64(1) << np.uint64(everybody % WORD)
                 )
-            told[word] = kept[word] = needed[word]
+            uncovered[word] = kept[word] = needed[word]
         count = options_of(
             axis[begin:end], bound[begin:end], pin[begin:end], options, option_bounds
         )
         asked = (scope[row], sources[row], ends[number], False)
         query_of = (options, option_bounds, count, end - begin)
-        search(forest, query_of, NOBODY, asked, everybody, space, told, kept)
+        search(forest, query_of, NOBODY, asked, everybody, space, uncovered, kept)
         _count(counters[0], needed, 1)
-        _count(counters[1], told, 1)
+        _count(counters[1], uncovered, 1)
         _count(counters[2], needed, 1)
         slot = NOBODY
         if is_any(kept):
@@ -194,32 +195,33 @@ def _leave(
     forest: Any, victim: Any, slots: Any, needs: Any, everybody: Any, counters: Any, workspace: Any
 ) -> None:
     path, query, bits, space = workspace
-    told, kept, _ = bits
+    uncovered, kept, _ = bits
     options, option_bounds = query
     axis, bound, pin = path
     _count(counters[0], needs[victim], 1)
     _count(counters[2], needs[victim], -1)
     slot = slots[victim]
-    if slot == NOBODY:  # wherever it mattered, something that contains it lives on
+    if slot == NOBODY:  # at every producer another live subscription contains it
         return
     steps = path_of(forest, slot, axis, bound, pin)
     count = options_of(axis[:steps], bound[:steps], pin[:steps], options, option_bounds)
-    for word in range(len(told)):
-        told[word] = kept[word] = forest.slot_active[slot, word]
+    for word in range(len(uncovered)):
+        uncovered[word] = kept[word] = forest.slot_active[slot, word]
     asked = (forest.slot_scope[slot], forest.slot_sources[slot], np.int64(-1), False)
     search(
-        forest, (options, option_bounds, count, steps), slot, asked, everybody, space, told, kept
-    )
-    _count(counters[1], told, 1)
+        forest, (options, option_bounds, count, steps), slot, asked, everybody, space,
+        uncovered, kept,
+    )  # fmt: skip
+    _count(counters[1], uncovered, 1)
     unfile(forest, slot)
     slots[victim] = NOBODY
 
 
 @compiled
 def _rows(forest: Any, everybody: Any, slots: Any, workspace: Any, width: Any) -> Any:
-    """How many rows each producer has for us now; what can matter no longer is let go."""
+    """Counts our rows at each producer, and removes subscriptions that cannot matter any more."""
     path, query, bits, space = workspace
-    told, kept, _ = bits
+    uncovered, kept, _ = bits
     options, option_bounds = query
     axis, bound, pin = path
     table = np.zeros(width, np.int64)
@@ -228,15 +230,15 @@ def _rows(forest: Any, everybody: Any, slots: Any, workspace: Any, width: Any) -
             continue
         steps = path_of(forest, slot, axis, bound, pin)
         count = options_of(axis[:steps], bound[:steps], pin[:steps], options, option_bounds)
-        for word in range(len(told)):
-            told[word] = kept[word] = forest.slot_active[slot, word]
+        for word in range(len(uncovered)):
+            uncovered[word] = kept[word] = forest.slot_active[slot, word]
         ends = forest.slot_ends[slot]
         asked = (forest.slot_scope[slot], forest.slot_sources[slot], ends, True)
         search(
             forest, (options, option_bounds, count, steps), slot, asked, everybody, space,
-            told, kept,
+            uncovered, kept,
         )  # fmt: skip
-        _count(table, told, 1)
+        _count(table, uncovered, 1)
         forest.slot_active[slot] = kept
         if not is_any(kept):
             if len(slots):

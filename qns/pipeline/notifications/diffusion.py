@@ -1,8 +1,8 @@
-"""Diffusion: who gets an event, by the rows of the External Merge Tables and by the users.
+"""Diffusion: the receivers of an event, by the External Merge Tables and by the users.
 
-The tables of all producers are one index: a row is entered with the producers that hold it as its
-sources. So a publication asks its own producer's table and no other, and five hundred tables that
-differ in few rows take little more room than one.
+The tables of all producers are one index, in which the sources of a row are the producers that hold
+it. So an event matches only rows of its own producer, and five hundred tables that differ in few
+rows need little more memory than one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qns.cbr.covering import Delta
+from qns.cbr.delta import Delta
 from qns.cbr.event import Event
 from qns.cbr.index import MatchingIndex
 from qns.cbr.subscription import Subscription
@@ -24,26 +24,26 @@ from qns.pipeline.workload.scenario import Hosts
 
 
 class Audience(NamedTuple):
-    """Of some events, one row for each, one column for each organisation."""
+    """Receivers of some events: a row for each event, a column for each organisation."""
 
     users: Any
-    """How many users are notified."""
+    """The number of users that are notified."""
     interested: Any
-    """Whether the event is sent there; never to its own publisher."""
+    """True if the event is sent to the organisation; never true for its publisher."""
 
 
 class Diffusion:
-    """The users of a federation and the tables of its producers, as they are now."""
+    """The current users of a federation and the current tables of its producers."""
 
     def __init__(self, organisations: Iterable[str]) -> None:
         self.names: tuple[str, ...] = tuple(sorted(organisations))
-        """In the order in which tree builders take them; a number is a place in here."""
+        """In the order of tree builders; the number of an organisation is its place here."""
         self.numbers = {name: number for number, name in enumerate(self.names)}
         self._users = _Filed()
         self._rows = _Filed()
 
     def add_users(self, organisation: str, subscriptions: Iterable[Subscription]) -> list[int]:
-        """They subscribe; a handle for each."""
+        """Adds subscriptions of users; returns a handle for each."""
         return self._users.add(self.numbers[organisation], subscriptions)
 
     def remove_users(self, handles: Iterable[int]) -> None:
@@ -52,7 +52,7 @@ class Diffusion:
     def add_rows(
         self, consumer: str, rows: Iterable[tuple[Subscription, Iterable[str]]]
     ) -> list[int]:
-        """Rows of the consumer, each in the tables of these producers; a handle for each."""
+        """Adds rows of the consumer to the tables of these producers; a handle for each row."""
         entered = (replace(row, sources=frozenset(holders)) for row, holders in rows)
         return self._rows.add(self.numbers[consumer], entered)
 
@@ -60,7 +60,7 @@ class Diffusion:
         self._rows.remove(handles)
 
     def audience(self, events: Sequence[Event]) -> Audience:
-        """Who gets these events if they are published now."""
+        """The receivers of these events if they are published now."""
         many = len(self.names)
         users = self._users.found(events, many)
         interested = self._rows.found(events, many) > 0
@@ -68,7 +68,7 @@ class Diffusion:
         wanted = users > 0
         wanted[np.arange(len(events)), publishers] = False
         wrong = np.argwhere(wanted != interested)
-        if len(wrong):  # a merge subscription accepts all and only (semantics §6)
+        if len(wrong):  # a merge subscription matches exactly its members' events (semantics §6)
             event, organisation = wrong[0]
             raise AssertionError(
                 f"the table of {events[event].source} is wrong about "
@@ -82,7 +82,7 @@ def external_rows(
 ) -> dict[Subscription, list[str]]:
     """The consumer's rows in the tables of all others, each with the producers that hold it.
 
-    Producers that host the same have the same view, but for the elements that name them.
+    Producers that host the same classes have the same view, except for elements that name them.
     """
     unnamed: list[Subscription] = []
     naming: dict[str, set[Subscription]] = {}
@@ -135,7 +135,7 @@ class _Filed:
             self._index.delete(handle)
 
     def found(self, events: Sequence[Event], many: int) -> Any:
-        """How many of each organisation's match each event."""
+        """For each event and organisation the number of matching subscriptions."""
         matched = self._index.match_all(events)
         sizes = np.fromiter(map(len, matched), np.int64, len(matched))
         handles = np.fromiter(chain.from_iterable(matched), np.int64, int(sizes.sum()))

@@ -1,8 +1,8 @@
-"""Notification job: what is delivered to users and what is sent between peers (figure 5.10).
+"""Notification job: counts deliveries to users and messages between peers (figure 5.10).
 
-The subscriptions of all organisations have arrived; then events are published. The External Merge
-Tables are built from the same merge sets and views as the peers', and every event is asked of the
-table and of each user: an organisation gets it iff one of its users does.
+All subscriptions arrive before the first event is published. The External Merge Tables are built
+from the same merge sets and views as the peers', and every event is matched against the table and
+against each user: an organisation gets it if and only if one of its users does.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from qns.cbr.covering import CoveringOrder
 from qns.cbr.subscription import Subscription
 from qns.errors import ValueRefused
 from qns.federation.document import MAX_CAPABILITY
-from qns.pipeline.merging.merge_job import Tables, columns_of, cost_row
+from qns.pipeline.cost import cost_row
 from qns.pipeline.notifications.diffusion import Diffusion, external_rows
 from qns.pipeline.notifications.tallies import Tallies
-from qns.pipeline.tables import COST
+from qns.pipeline.tables import COST, Tables
 from qns.pipeline.workload.generator import Generator
 from qns.pipeline.workload.scenario import Scenario
 
 SUBSCRIPTIONS: Final = 100
-"""Of each organisation: those of figure 5.10."""
+"""The number of subscriptions of each organisation in figure 5.10."""
 MOST_PUBLICATIONS: Final = 10**8
 
 
@@ -35,11 +35,11 @@ def notification_job(
     fan_outs: tuple[int, ...] = (),
     subscriptions: int = SUBSCRIPTIONS,
 ) -> Tables:
-    """Counted after each of these numbers of publications; `fan_outs` as in TREES."""
+    """Counts after each of these numbers of publications; `fan_outs` are those of TREES."""
     check_publications(publications)
     check_fan_outs(fan_outs)
     begun = perf_counter()
-    common = columns_of(scenario)
+    common = scenario.columns()
     generator = Generator(scenario)
     diffusion = subscribed(scenario, generator, subscriptions)
     tallies = Tallies(common, scenario.schema, diffusion, fan_outs)
@@ -49,13 +49,13 @@ def notification_job(
         while batch := list(islice(events, min(8_192, count - tallies.published))):
             tallies.publish(batch)
         tallies.mark(subscriptions)
-        told = {**common, "organisation": ""}
-        cost.append(cost_row(told, "notifications", count, perf_counter() - begun))
+        columns = {**common, "organisation": ""}
+        cost.append(cost_row(columns, "notifications", count, perf_counter() - begun))
     return {**tallies.tables(), "cost": pa.Table.from_pylist(cost, COST)}
 
 
 def subscribed(scenario: Scenario, generator: Generator, subscriptions: int) -> Diffusion:
-    """The federation when so many subscriptions of each organisation have arrived."""
+    """The federation after so many subscriptions of each organisation have arrived."""
     if subscriptions < 1:
         raise ValueRefused(f"{subscriptions} subscriptions", remedy="give 1 or more")
     diffusion = Diffusion(scenario.organisations)

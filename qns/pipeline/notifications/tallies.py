@@ -1,4 +1,4 @@
-"""Tallies: notifications counted as they are published, for the tables NOTIFICATIONS and TREES."""
+"""Tallies: counts of published notifications, for the tables NOTIFICATIONS and TREES."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from qns.pipeline.notifications.multicast import Sizes, shape_of
 from qns.pipeline.tables import NOTIFICATIONS, TREES
 
 BATCH: Final = 1_024
-"""Events matched at a time."""
+"""The number of events that are matched at a time."""
 _PUBLISHED_US: Final = 1_700_000_000_123_456
-"""A publication time for events that have none: as long as a clock's, which shows microseconds."""
+"""A publication time for events without one, with as many digits as a real one."""
 
 
 class Tallies:
-    """Counts of all publications so far, and the rows that were made of them."""
+    """Counts of all publications so far, and the rows that were made from them."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Tallies:
         }
         self._sizes = Sizes(diffusion.names)
         self._sequences = np.zeros(many, np.int64)
-        self._numbers = np.zeros((many, many), np.int64)  # the last of each stream, from and to
+        self._numbers = np.zeros((many, many), np.int64)  # last number, by producer and consumer
         self._multicasts = 0
         self._trees = [_TreeTally(fan_out, many) for fan_out in fan_outs]
         self._rows: dict[str, list[dict[str, object]]] = {"notifications": [], "trees": []}
 
     def publish(self, events: Sequence[Event]) -> None:
-        """They are published, one after the other."""
+        """Counts the events as published, one after the other."""
         for start in range(0, len(events), BATCH):
             batch = events[start : start + BATCH]
             self._count(batch, self._diffusion.audience(batch))
@@ -99,7 +99,7 @@ class Tallies:
         return write_event(event, self._schema)
 
     def mark(self, subscriptions: int) -> None:
-        """Makes rows of the counts as they are now."""
+        """Makes rows of the current counts."""
         common = {
             **self._common,
             "subscriptions": subscriptions,
@@ -128,7 +128,7 @@ class _TreeTally:
         self.most_children = 0
         self.most_depth = 0
         self.connected = np.zeros((organisations, organisations), np.bool_)
-        """Who has sent anything to whom."""
+        """[sender, receiver]: True if anything was sent."""
 
     def counts(self) -> dict[str, int]:
         connections = self.connected.sum(axis=1)

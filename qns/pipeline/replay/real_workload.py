@@ -1,7 +1,7 @@
-"""Replay: a workload that really happened, from files or from what peers recorded.
+"""Real workload: subscriptions and publications that really happened, from files or from stores.
 
-`read` makes one value of it that executors can be sent, as they are sent a Scenario; `mapped` is
-the same history under another mapping. Members of a delivery group count as users of their own.
+`read` returns one value that can be sent to executors, like a Scenario; `mapped` is the same
+history with another mapping. Members of a delivery group count as separate users.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from qns.pipeline.workload.scenario import FEWEST_ORGANISATIONS, MOST_ORGANISATI
 
 FULL: Final = "full"
 IN_FORCE: Final = "in force"
-"""The mapping of the newest federation document that the stores hold."""
+"""The name of the mapping of the newest federation document in the stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class RealWorkload:
     schema: Schema
     hosts: Hosts
     mapping: str
-    """What the mapping is called in reports."""
+    """The name of the mapping in reports."""
     changes: tuple[Change, ...]
     publications: tuple[Publication, ...]
-    """Both in the order of time; of the same moment, changes come first."""
+    """Both are in the order of time; changes come before publications of the same time."""
     digest: str
-    """Of all that happened."""
+    """The digest of all changes and publications."""
 
     @property
     def organisations(self) -> tuple[str, ...]:
@@ -56,27 +56,27 @@ class RealWorkload:
 
     @property
     def arrivals(self) -> Counter[str]:
-        """How many subscriptions of each organisation have come."""
+        """The number of subscriptions of each organisation."""
         return Counter(each.organisation for each in self.changes if each.subscription)
 
     @property
     def checkpoints(self) -> tuple[int, ...]:
-        """Numbers of subscriptions of one organisation at which it is counted."""
+        """The numbers of subscriptions of one organisation at which counts are taken."""
         return steps(max(self.arrivals.values(), default=0))
 
     @property
     def churn(self) -> float:
-        """Unsubscriptions for each subscription."""
+        """The number of unsubscriptions per subscription."""
         gone = sum(1 for each in self.changes if each.subscription is None)
         return gone / (len(self.changes) - gone) if gone else 0.0
 
     @property
     def id(self) -> str:
-        told = (self.digest, self.mapping, sorted((name, *of) for name, of in self.hosts.items()))
-        return sha256(repr(told).encode()).hexdigest()[:16]
+        parts = (self.digest, self.mapping, sorted((name, *of) for name, of in self.hosts.items()))
+        return sha256(repr(parts).encode()).hexdigest()[:16]
 
     def columns(self) -> dict[str, Any]:
-        """What every row of every table tells of it."""
+        """The columns that every row of every table has."""
         return {
             "scenario": self.id,
             "mapping": self.mapping,
@@ -86,7 +86,7 @@ class RealWorkload:
         }
 
     def described(self) -> dict[str, object]:
-        """As `Scenario.described` does, for reports."""
+        """A description for reports, like `Scenario.described`."""
         return {
             "id": self.id,
             "schema": {
@@ -103,7 +103,7 @@ class RealWorkload:
         }
 
     def operations(self, organisation: str) -> Iterator[Operation]:
-        """What its users did, in order."""
+        """The subscriptions and unsubscriptions of its users, in order."""
         arrived = 0
         for change in self.changes:
             if change.organisation == organisation:
@@ -111,13 +111,13 @@ class RealWorkload:
                 yield Operation(arrived, change.id, change.subscription)
 
     def mapped(self, mapping: str) -> RealWorkload:
-        """The same history if another mapping were in force; `hosts_in` tells which there are."""
+        """The same history with another mapping; `hosts_in` lists the possible ones."""
         return replace(
             self, mapping=_called(mapping), hosts=hosts_in(mapping, self.schema, self.hosts)
         ).checked()
 
     def checked(self) -> RealWorkload:
-        """Itself, if everybody in it is known and publishes only what it hosts."""
+        """Returns itself if all organisations exist and publish only classes that they host."""
         if not FEWEST_ORGANISATIONS <= len(self.hosts) <= MOST_ORGANISATIONS:
             raise ValueRefused(
                 f"{len(self.hosts):,} organisations",
@@ -145,10 +145,10 @@ class RealWorkload:
 def read(
     paths: Sequence[str | Path], schema: Schema | None = None, mapping: str | None = None
 ) -> RealWorkload:
-    """From SUBS and EVENTS files, which need a schema, or from the stores of peers.
+    """Reads SUBS and EVENTS files, which need a schema, or the stores of peers.
 
-    Without a mapping, files are read as if everybody hosted everything, and stores with the
-    mapping of their federation document.
+    Without a mapping, files are read as if all organisations hosted all classes, and stores with
+    the mapping of their federation document.
     """
     files = list(map(Path, paths))
     for file in files:
@@ -163,12 +163,12 @@ def read(
     if not from_files[0]:
         return _from_stores(files, schema, mapping)
     if schema is None:
-        raise DocumentError("files of a workload say no schema", remedy="give --schema")
+        raise DocumentError("files of a workload have no schema", remedy="give --schema")
     return _from_files(files, schema, mapping or FULL)
 
 
 def steps(last: int) -> tuple[int, ...]:
-    """1, 2, 5, 10, … up to the last, and the last."""
+    """1, 2, 5, 10, … below the last, and the last."""
     steps_ = {digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)}
     return tuple(sorted({each for each in steps_ if each < last} | ({last} if last else set())))
 
@@ -177,7 +177,7 @@ def steps(last: int) -> tuple[int, ...]:
 
 
 def hosts_in(mapping: str, schema: Schema, organisations: Iterable[str]) -> Hosts:
-    """`full`, a federation that comes with QNS, or an .xml file with a federation document."""
+    """The hosts of a mapping: `full`, a shipped federation, or an .xml federation document."""
     if mapping == FULL:
         return dict.fromkeys(sorted(organisations), schema.classes)
     shipped = FEDERATIONS.get(mapping.casefold())
@@ -210,7 +210,7 @@ def _document(path: Path) -> Federation:
 
 
 def _called(mapping: str) -> str:
-    """A mapping in reports: a file without its folders."""
+    """The name of a mapping in reports: that of a file without its folders."""
     return Path(mapping).stem if mapping.endswith(".xml") else mapping
 
 
@@ -240,7 +240,7 @@ def _from_files(files: list[Path], schema: Schema, mapping: str) -> RealWorkload
         raise ValueRefused(
             f"times here, and only an order in {clocks[False]}",
             place=str(clocks[True]),
-            remedy="let 'at' be of one kind in all files",
+            remedy="give 'at' the same type in all files",
         )
     names = {each.organisation for each in changes} | {each.event.source for each in publications}
     hosts = hosts_in(mapping, schema, names)
@@ -270,7 +270,7 @@ def _workload(
 
 
 def _check_ids(changes: list[Change]) -> None:
-    """Who goes is there; who comes is not."""
+    """Checks that every unsubscription ends a live subscription, and that live ids are unique."""
     live: dict[tuple[str, str], str] = {}
     for change in changes:
         key = change.organisation, change.id
@@ -314,7 +314,7 @@ def _from_stores(files: list[Path], schema: Schema | None, mapping: str | None) 
 
 
 def with_published(hosts: Hosts, publications: Iterable[Publication]) -> Hosts:
-    """Who hosted what at any time, as far as it shows: hosting may have changed meanwhile."""
+    """Adds the classes that an organisation published, because hosting may have changed."""
     published: dict[str, set[str]] = {name: set(classes) for name, classes in hosts.items()}
     for _, event, _ in publications:
         if event.source in published:

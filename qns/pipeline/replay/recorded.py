@@ -1,7 +1,7 @@
-"""Recorded: what the peers of a federation wrote down of their users and publications.
+"""Recorded: the actions of users and the publications in the stores of a federation's peers.
 
-From their stores, if they record their history (docs/history.md). The stores are only read; one
-that a peer is using is refused, so that the peer is not disturbed: give a backup.
+Stores have them if the peers record their history (docs/history.md). The stores are only read. A
+store that a running peer uses is refused, so that the peer is not disturbed: give a backup.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.history.records import Record, read_record
 from qns.iil.interpreter import interpret
+from qns.peer.tables import DOCUMENT, HISTORY, IDENTITY, SUBSCRIPTIONS
 from qns.pipeline.replay.workload_files import Change, Publication, row_place
 from qns.store.reading import StoreReader
-from qns.tables import DOCUMENT, HISTORY, IDENTITY, SUBSCRIPTIONS
 
 
 class Recorded(NamedTuple):
     document: Federation
-    """The newest that any of them has."""
+    """The newest federation document in any of the stores."""
     changes: list[Change]
     publications: list[Publication]
 
@@ -45,11 +45,14 @@ def read_stores(files: list[Path]) -> Recorded:
                 )
             stores[identity.organisation] = file, store
         document = _document(list(stores.values()))
-        told = [_Told(name, file, store, document.schema) for name, (file, store) in stores.items()]
+        histories = [
+            _PeerHistory(name, file, store, document.schema)
+            for name, (file, store) in stores.items()
+        ]
     return Recorded(
         document,
-        [change for each in told for change in each.changes],
-        [publication for each in told for publication in each.publications],
+        [change for each in histories for change in each.changes],
+        [publication for each in histories for publication in each.publications],
     )
 
 
@@ -69,8 +72,8 @@ def _document(stores: list[tuple[Path, StoreReader]]) -> Federation:
     return newest
 
 
-class _Told:
-    """What one peer recorded of its users and of its own publications."""
+class _PeerHistory:
+    """The changes and publications that one peer recorded."""
 
     def __init__(self, organisation: str, file: Path, store: StoreReader, schema: Schema) -> None:
         self.changes: list[Change] = []
@@ -94,11 +97,13 @@ class _Told:
                 remedy="write history = true into its configuration",
             )
         earlier = [
-            Change(first, organisation, row.id, interpret(row.text, schema), str(file))
+            Change(
+                first, organisation, row.id, interpret(row.reading or row.text, schema), str(file)
+            )
             for row in sorted(store.rows(SUBSCRIPTIONS), key=lambda row: row.created)
             if row.id not in self._begun
         ]
-        self.changes[:0] = earlier  # they began before anything was recorded
+        self.changes[:0] = earlier  # they began before the first record
 
     def _take(self, at: int, record: Record, place: str) -> None:
         do = record["do"]
@@ -114,6 +119,6 @@ class _Told:
             self._begun.add(id)
             wanted = interpret(record["text"], self._schema)
             self.changes.append(Change(at, self._organisation, id, wanted, place))
-        elif id in self._live:  # of one that began unrecorded, nothing is known but its end
+        elif id in self._live:  # a subscription that began before the first record is ignored
             self._live.remove(id)
             self.changes.append(Change(at, self._organisation, id, None, place))

@@ -1,6 +1,6 @@
-"""Replay jobs: the tables of a workload that really happened, with the peers' own classes.
+"""Replay jobs: the tables of a real workload, computed with the peers' classes.
 
-Subscriptions and events keep their order: an event goes to whoever is subscribed at that moment.
+Subscriptions and events keep their order: an event goes to the subscriptions of that moment.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from qns.cbr.covering import CoveringOrder
 from qns.cbr.event import Event
 from qns.cbr.subscription import Subscription
 from qns.cbr.views import ProducerView
-from qns.pipeline.merging.merge_job import Tables, cost_row
+from qns.pipeline.cost import cost_row
+from qns.pipeline.merging.beyond_job import count_beyond
 from qns.pipeline.notifications.diffusion import Diffusion
 from qns.pipeline.notifications.notification_job import check_fan_outs
 from qns.pipeline.notifications.tallies import Tallies
 from qns.pipeline.replay.real_workload import RealWorkload, steps
 from qns.pipeline.replay.workload_files import Change
-from qns.pipeline.tables import COST, SUBSCRIPTIONS
+from qns.pipeline.tables import COST, SUBSCRIPTIONS, Tables
 
 
 def replay_merge_job(workload: RealWorkload, organisation: str) -> Tables:
-    """`subscriptions` for one organisation; one that had fewer has at a checkpoint what it had."""
+    """`subscriptions` for one organisation; after its last change the counts stay as they are."""
     common = {**workload.columns(), "organisation": organisation}
     begun = perf_counter()
     pass_ = _MergePass(workload, organisation)
@@ -47,6 +48,11 @@ def replay_merge_job(workload: RealWorkload, organisation: str) -> Tables:
         "subscriptions": pa.Table.from_pylist(rows, SUBSCRIPTIONS),
         "cost": pa.Table.from_pylist(cost, COST),
     }
+
+
+def replay_beyond_job(workload: RealWorkload, organisation: str) -> Tables:
+    """`beyond` for one organisation, as `beyond_job` computes it for a generated workload."""
+    return count_beyond(workload, organisation, workload.operations(organisation))
 
 
 def replay_notification_job(workload: RealWorkload, fan_outs: tuple[int, ...] = ()) -> Tables:
@@ -72,13 +78,13 @@ def replay_notification_job(workload: RealWorkload, fan_outs: tuple[int, ...] = 
             tallies.publish(events)
             events = []
             tallies.mark(subscriptions)
-            told = {**common, "organisation": ""}
-            cost.append(cost_row(told, "notifications", waiting.pop(0), perf_counter() - begun))
+            columns = {**common, "organisation": ""}
+            cost.append(cost_row(columns, "notifications", waiting.pop(0), perf_counter() - begun))
     return {**tallies.tables(), "cost": pa.Table.from_pylist(cost, COST)}
 
 
 class _MergePass:
-    """One organisation's merge subscription, its views, and what was told of them."""
+    """One organisation's merge subscription, its views, and the messages about them."""
 
     def __init__(self, workload: RealWorkload, organisation: str) -> None:
         self._hosts = {name: of for name, of in workload.hosts.items() if name != organisation}
@@ -89,7 +95,7 @@ class _MergePass:
         self._mapping = dict.fromkeys(self._hosts, 0)
         self._both = dict.fromkeys(self._hosts, 0)
         self._rows = dict.fromkeys(self._hosts, 0)
-        """By mapping alone."""
+        """The rows of mapping alone."""
 
     def take(self, id: str, subscription: Subscription | None) -> None:
         self._changes += 1
@@ -109,7 +115,7 @@ class _MergePass:
                 self._both[name] += 1
 
     def counts(self) -> list[dict[str, object]]:
-        """A row for each producer."""
+        """Returns a row for each producer."""
         merged = len(self._order.merge_set)
         return [
             {
@@ -128,7 +134,7 @@ class _MergePass:
 
 
 class _Federation:
-    """All users and External Merge Tables, kept up to date."""
+    """All users and External Merge Tables of a federation, kept up to date."""
 
     def __init__(self, workload: RealWorkload) -> None:
         self.diffusion = Diffusion(workload.organisations)

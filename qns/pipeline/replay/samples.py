@@ -1,4 +1,4 @@
-"""Samples: the workload of a generated scenario as files, to try replaying and matching on."""
+"""Samples: the workload of a generated scenario as files, as examples for replay and matching."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES: Final = ("SUBS.parquet", "EVENTS.parquet")
 
 
 def write_sample(scenario: Scenario, publications: int, folder: Path) -> tuple[Path, Path]:
-    """SUBS.parquet and EVENTS.parquet; every event comes after all subscriptions."""
+    """Writes SUBS.parquet and EVENTS.parquet; every event comes after all subscriptions."""
     check_publications((publications,))
     subs, events = (folder / name for name in NAMES)
     write_changes(subs, sample_changes(scenario), scenario.schema)
@@ -34,7 +34,7 @@ def write_sample(scenario: Scenario, publications: int, folder: Path) -> tuple[P
 
 
 def sample_changes(scenario: Scenario) -> Iterator[Change]:
-    """Those of each organisation, one after the other; `at` makes them all begin together."""
+    """The changes of one organisation after the other; `at` interleaves them."""
     generator = Generator(scenario)
     for name in scenario.organisations:
         operations = generator.operations(name, scenario.subscriptions)

@@ -1,8 +1,8 @@
 """Workload files: subscriptions and events as Parquet, written and read back.
 
 SUBS has a row for each subscription and for each unsubscription (`ends`), EVENTS one for each
-publication, as D2Q XML. `at` tells when: a timestamp, or a whole number that gives the order. A
-file may also be a folder of Parquet files. Whatever is wrong is told with file and row, from 1.
+publication, as D2Q XML. `at` is a timestamp, or a whole number that gives the order. A file may
+also be a folder of Parquet files. Errors name the file and the row, counted from 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUBSCRIPTIONS: Final = pa.schema(
         pa.field("ends", pa.bool_(), nullable=False),
     ]
 )
-"""`at` may be a timestamp too; `subscription` is in any spelling; `ends` may be left out."""
+"""`at` may also be a timestamp; `subscription` is in any spelling; `ends` may be left out."""
 EVENTS: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -42,19 +42,19 @@ EVENTS: Final = pa.schema(
         pa.field("event", pa.string(), nullable=False),
     ]
 )
-"""Only `event` and `at` are needed: the others repeat what it says, and have to agree with it."""
+"""Only `event` and `at` are required. Other columns repeat parts of the event and must agree."""
 
 _ROWS: Final = 8_192
 
 
 class Change(NamedTuple):
-    """A subscription of one organisation comes, or goes."""
+    """A subscription or unsubscription of one organisation."""
 
     at: int
     organisation: str
     id: str
     subscription: Subscription | None
-    """None: it is unsubscribed."""
+    """None for an unsubscription."""
     place: str = ""
     """The file and row, for errors."""
 
@@ -66,7 +66,7 @@ class Publication(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What the rows of a file tell, and whether their times are timestamps (microseconds)."""
+    """The rows of a file, and whether their times are timestamps (in microseconds)."""
 
     rows: list[Any]
     has_clock: bool
@@ -76,7 +76,7 @@ class Read(NamedTuple):
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether it is a Parquet file or a folder of them; the errors are for who reads it."""
+    """True for a Parquet file or a folder. Reading it reports errors, this function does not."""
     if path.is_dir():
         return True
     try:
@@ -87,12 +87,12 @@ def is_parquet(path: Path) -> bool:
 
 
 def columns_of(path: Path) -> pa.Schema:
-    """The columns of the file, or of the first in the folder."""
+    """The columns of the file, or of the first file in the folder."""
     return opened(parts_of(path)[0]).schema_arrow
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The Parquet files that it stands for, in the order of their names."""
+    """The file itself, or the Parquet files of the folder in the order of their names."""
     if not path.is_dir():
         return [path]
     parts = sorted(path.rglob("*.parquet"))
@@ -102,7 +102,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def read_changes(path: Path, schema: Schema) -> Read:
-    """The rows of SUBS in their order, each a Change."""
+    """Reads the rows of SUBS in their order, each as a Change."""
     known: dict[str, Subscription] = {}
 
     def change(row: Mapping[str, Any], place: str) -> Change:
@@ -121,7 +121,7 @@ def read_changes(path: Path, schema: Schema) -> Read:
 
 
 def read_publications(path: Path, schema: Schema) -> Read:
-    """The rows of EVENTS in their order, each a Publication."""
+    """Reads the rows of EVENTS in their order, each as a Publication."""
 
     def publication(row: Mapping[str, Any], place: str) -> Publication:
         return Publication(_time(row["at"]), checked_event(row, schema), place)
@@ -132,23 +132,23 @@ def read_publications(path: Path, schema: Schema) -> Read:
 
 
 def checked_event(row: Mapping[str, Any], schema: Schema) -> Event:
-    """The event of a row, which says nothing else in its other columns."""
+    """Reads the event of a row; raises DocumentError if other columns contradict it."""
     text = row["event"]
     if not isinstance(text, str | bytes) or not text:
         raise DocumentError(f"'event' is {show(text)}", remedy="give an event as D2Q XML")
     event = read_event(text.encode() if isinstance(text, str) else text, schema)
-    for name, told in (("id", event.id), ("source", event.source), ("class", event.data_class)):
+    for name, value in (("id", event.id), ("source", event.source), ("class", event.data_class)):
         given = row.get(name)
-        if given is not None and given != told:
+        if given is not None and given != value:
             raise DocumentError(
-                f"'{name}' is {show(given)}, and the event itself says {shorten(told)}",
-                remedy="let both say the same, or leave the column out",
+                f"'{name}' is {show(given)}, and the event itself says {shorten(value)}",
+                remedy="give both the same value, or leave the column out",
             )
     return event
 
 
 def row_place(file: str | Path, number: int) -> str:
-    """A row in an error; numbers count from 0."""
+    """The place of a row in an error text; `number` counts from 0."""
     return f"{file}: row {number + 1:,}"
 
 
@@ -160,17 +160,18 @@ def missing_column(path: Path, name: str, columns: Iterable[str]) -> NameNotKnow
 
 def rows_of(
     path: Path,
-    wanted: tuple[str, ...],
-    welcome: tuple[str, ...],
+    required: tuple[str, ...],
+    optional: tuple[str, ...],
     read: Callable[[Mapping[str, Any], str], Any],
 ) -> Iterator[Any]:
+    """Calls `read` with each row and its place; errors name the place."""
     for part in parts_of(path):
         file = opened(part)
         there = file.schema_arrow.names
-        for name in wanted:
+        for name in required:
             if name not in there:
                 raise missing_column(part, name, there)
-        columns = [name for name in (*wanted, *welcome) if name in there]
+        columns = [name for name in (*required, *optional) if name in there]
         number = 0
         try:
             for batch in file.iter_batches(_ROWS, columns=columns):
@@ -186,7 +187,7 @@ def rows_of(
 
 
 def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows; timestamps as microseconds, whatever their unit and zone."""
+    """The rows of a batch, with timestamps of any unit and zone as microseconds."""
     columns = [
         column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         if pa.types.is_timestamp(column.type)
@@ -206,7 +207,7 @@ def _has_clock(path: Path, wanted: tuple[str, ...]) -> bool:
         raise ValueRefused(
             f"the column 'at' has values of type {kind}",
             place=str(path),
-            remedy="give timestamps, or whole numbers that rise",
+            remedy="give timestamps, or ascending whole numbers",
         )
     return bool(pa.types.is_timestamp(kind))
 
@@ -244,7 +245,7 @@ def _time(value: object) -> int:
 
 
 def write_changes(path: Path, changes: Iterable[Change], schema: Schema) -> None:
-    """A SUBS file with `at` as a number."""
+    """Writes a SUBS file with `at` as a number."""
 
     def row(change: Change) -> dict[str, object]:
         wanted = change.subscription
@@ -260,7 +261,7 @@ def write_changes(path: Path, changes: Iterable[Change], schema: Schema) -> None
 
 
 def write_publications(path: Path, publications: Iterable[Publication], schema: Schema) -> None:
-    """An EVENTS file with `at` as a number."""
+    """Writes an EVENTS file with `at` as a number."""
 
     def row(publication: Publication) -> dict[str, object]:
         event = publication.event
@@ -276,7 +277,7 @@ def write_publications(path: Path, publications: Iterable[Publication], schema: 
 
 
 def _write(path: Path, columns: pa.Schema, rows: Iterator[dict[str, object]]) -> None:
-    """Under another name first: a file with the right name is whole."""
+    """Writes under a temporary name first, so that a file with the right name is complete."""
     partial = path.with_name(path.name + ".partial")
     try:
         with pq.ParquetWriter(partial, columns, compression="zstd") as writer:

@@ -1,4 +1,4 @@
-"""Our own aims, judged: exact merging, diffusion trees, and how cost grows."""
+"""Claims beyond the thesis: exact merging, diffusion trees, and the growth of cost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from qns.report.claim import Claim
 from qns.report.statistics import Fit, count_text, fit_exponent, fit_text, percent_text
 
 FIT_FROM: Final = 1_000
-"""Subscriptions of an organisation: below, fixed costs are most of it."""
+"""The fewest subscriptions of an organisation for a fit; below, fixed costs dominate."""
 FIT_SIZES: Final = 3
+"""The fewest sizes for a fit."""
 FIXED_COSTS: Final = 0.9
-"""Everything that arrives is looked at, so no cost grows less than in proportion: an exponent below
-this only says that fixed costs are still most of it."""
+"""Every arrival is processed, so no cost grows less than linearly. A smaller exponent shows that
+fixed costs still dominate."""
 EXPONENTS: Final = {"default": 1.1, "hard": 1.3}
+"""Workload -> the largest exponent that is aimed at."""
 MERGING: Final = "merge"
-"""How the name of the job begins whose cost is judged."""
+"""Prefix of the name of the job whose cost is judged."""
 
 
 def exact_claims(results: Results) -> Iterator[Claim]:
@@ -42,8 +44,8 @@ def exact_claims(results: Results) -> Iterator[Claim]:
                 less.low > 0,
                 f"{percent_text(less)} fewer at {last:,} per organisation: {count_text(after)} "
                 f"instead of {count_text(before)}",
-                "yes when the whole 95 % interval over seeds of the share is above zero at the "
-                "largest size",
+                "yes when the 95 % interval over seeds of the share is above zero at the largest "
+                "size",
                 mapping,
             )
 
@@ -66,7 +68,10 @@ def tree_claims(results: Results) -> Iterator[Claim]:
             {each: _most(sizes, last, name) for each, sizes in by_fan_out.items()}
             for name in ("most_children", "most_connections", "most_depth")
         )
-        rule = f"the most in any seed, at {last:,} publications; yes when so for every fan-out"
+        rule = (
+            f"largest values in any seed, at {last:,} publications; yes when it holds for every "
+            "fan-out"
+        )
         found[bounded].append(
             Claim(
                 "trees",
@@ -121,9 +126,9 @@ def cost_claims(results: Results) -> Iterator[Claim]:
 
 
 def cost_fit(results: Results, setting: Setting, job: str, *, top: bool = False) -> Fit | None:
-    """The exponent of a job's seconds from 1,000 on, each mapping and seed with its own factor.
+    """Fits the exponent of a job's seconds from 1,000 on; mappings and seeds have own factors.
 
-    `top` is the last decade only: fixed costs at the beginning can hide what comes at the end.
+    `top` uses only the last decade, because fixed costs of small sizes can hide the growth.
     """
     groups = []
     for mapping in results.mappings:
@@ -152,8 +157,8 @@ def _judged_fit(claim: str, most: float, fit: Fit, top: Fit | None) -> Claim:
     last = top or fit
     if last.exponent < FIXED_COSTS:
         why = (
-            f"an exponent below {FIXED_COSTS:g} says that fixed costs are most of it at these "
-            "sizes: give larger --subscriptions"
+            f"an exponent below {FIXED_COSTS:g} shows that fixed costs dominate at these sizes: "
+            "give larger --subscriptions"
         )
         return Claim("cost", claim, None, numbers, why)
     return Claim(

@@ -1,8 +1,8 @@
-"""Claims: what must hold according to the thesis and to our own aims, judged from the tables.
+"""Claims: statements of the thesis and aims of ours, judged by the tables of one run.
 
-Each claim says its rule, so that a reader can disagree with it. A claim is judged yes or no by the
-numbers of this run alone; where the run has none, it says what to run. Percentages saved are always
-against the trivial solution: every change sent to and stored by all other peers.
+Each claim states its rule, so that a reader can disagree with it. If the run has no numbers for a
+claim, the claim says what to run. Percentages saved are always against the trivial solution: every
+change is sent to and stored by all other peers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from qns.report.statistics import (
 )
 
 TARGET: Final = 75.0
-"""Per cent: what figures 5.8a and 5.8b reach in the thesis."""
+"""The percentage that figures 5.8a and 5.8b reach in the thesis."""
 MUCH_LESS: Final = 50.0
-"""Per cent of delivered: from here downwards sent is called much less (5.10)."""
+"""The largest percentage of delivered that counts as much less (5.10)."""
 MOST_CHANCE: Final = 5.0
-"""Per cent: how probable a rank correlation may be by chance (5.9)."""
+"""The largest percentage for the probability of a rank correlation by chance (5.9)."""
 FEWEST_COMPARED: Final = 4
-"""Organisations: below this many no rank correlation says anything."""
+"""The fewest organisations for a meaningful rank correlation."""
 
 
 def claims(results: Results) -> list[Claim]:
@@ -67,7 +67,7 @@ def _growth_claims(results: Results) -> Iterator[Claim]:
             claim,
             not fall and whole is not None and whole.low > 0,
             numbers + fall,
-            "yes when more is saved at the largest size than at the smallest and no step between "
+            "yes when more is saved at the largest size than at the smallest, and no step between "
             "sizes falls, each by more than the 95 % interval over seeds",
             mapping,
         )
@@ -112,15 +112,15 @@ def _reach_claims(
             claim,
             bool(reached),
             numbers + _at_the_end(shares, size),
-            "yes when the mean over seeds is there at one of the sizes; the smallest is named",
+            "yes when the mean over seeds reaches it at one of the sizes; the smallest is named",
             mapping,
         )
 
 
-def _at_the_end(shares: dict[int, Estimate], told: int) -> str:
-    """Where it stands at the largest size, and how fast it still changes."""
+def _at_the_end(shares: dict[int, Estimate], named: int) -> str:
+    """The share at the largest size, or its last change if that size is already named."""
     last = max(shares)
-    if told != last:
+    if named != last:
         return f"; at {last:,} {percent_text(shares[last])}"
     if shares[last].mean >= TARGET or len(shares) < 2:
         return ""
@@ -150,22 +150,22 @@ def _spread_claim(results: Results) -> Claim:
         )
         correlation = spearman(hosted, rows)
         if correlation is None:
-            return Claim("5.9", claim, False, extent, "all tables are alike", mapping)
+            return Claim("5.9", claim, False, extent, "all tables have the same size", mapping)
         chance = 100 * chance_of(correlation, len(names))
         by_asked = spearman(asked, rows)
-        also = "" if by_asked is None else f", with what is asked of them {by_asked:.2f}"
+        also = "" if by_asked is None else f", with the rows asked for {by_asked:.2f}"
         return Claim(
             "5.9",
             claim,
             correlation > 0 and chance <= MOST_CHANCE,
             f"Spearman's rank correlation with the number of classes hosted {correlation:.2f}"
             f"{also} ({len(names)} organisations); {extent}",
-            f"yes when the first is positive and its chance, were there no relation, at most "
+            "yes when the first is positive and its probability by chance at most "
             f"{MOST_CHANCE:g} % (here {_chance_text(chance)})",
             mapping,
         )
     why = (
-        f"this needs {FEWEST_COMPARED} organisations or more that do not all host equally many "
+        f"this needs at least {FEWEST_COMPARED} organisations that do not all host equally many "
         "classes: --mapping partial or both"
     )
     return Claim("5.9", claim, None, "", why)
@@ -191,8 +191,8 @@ def _notification_claims(results: Results) -> Iterator[Claim]:
             "5.10",
             claim,
             share.mean <= MUCH_LESS,
-            f"sent is {percent_text(share)} of delivered at {last:,} publications; of what the "
-            f"trivial solution sends, {percent_text(least)} is saved",
+            f"sent is {percent_text(share)} of delivered at {last:,} publications; "
+            f"{percent_text(least)} of the trivial solution's messages are saved",
             f"yes when sent is at most {MUCH_LESS:g} % of delivered at the most publications",
             mapping,
         )

@@ -1,30 +1,91 @@
-"""What drives the result, and what it takes: sensitivity, cost against size, the parameters."""
+"""Sections for the drivers of the result: sensitivity, cost against size, the parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Final
+from typing import Final, NamedTuple
 
 from qns.pipeline.report.beyond_claims import EXPONENTS, FIT_FROM, MERGING, cost_fit
-from qns.pipeline.report.beyond_sections import SAVINGS
-from qns.pipeline.report.paper_sections import ACROSS, INTERVALS, absent, joined_up, named, points
 from qns.pipeline.report.reasons import PARAMETERS
-from qns.pipeline.report.results import Results, Setting, differences, over_seeds
+from qns.pipeline.report.results import Results, Setting, column, differences, over_seeds
 from qns.pipeline.report.shares import saving
+from qns.pipeline.report.words import (
+    ACROSS,
+    INTERVALS,
+    SAVINGS,
+    THIN_INTERVALS,
+    absent,
+    capital,
+    joined_up,
+    named,
+    points,
+)
 from qns.pipeline.workload.scenario import Workload
 from qns.report.figures import COLOURS, Line, Panel, Picture
 from qns.report.page import Table
 from qns.report.section import Section
-from qns.report.statistics import Estimate, count_text, fit_text, percent_text, points_text
+from qns.report.statistics import Estimate, Fit, count_text, fit_text, percent_text, points_text
 
 _MEBIBYTE: Final = 2**20
 
 
+# --- sensitivity ----------------------------------------------------------------------------------
+
+
+class _Varied(NamedTuple):
+    """The savings when one parameter differs from the base, on the same seeds."""
+
+    different: str
+    mapping: str
+    size: int
+    shares: list[Estimate]
+    """One for each of SAVINGS."""
+    changes: list[Estimate | None]
+    """In points against the base; None if no seed is in common."""
+
+    @property
+    def largest(self) -> float:
+        return max((abs(each.mean) for each in self.changes if each), default=0.0)
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        cells: list[str] = []
+        for share, change in zip(self.shares, self.changes, strict=True):
+            cells += [percent_text(share), points_text(change) if change else "no seed in common"]
+        return (self.different, f"{self.mapping}, {self.size:,}", *cells)
+
+
 def sensitivity_section(results: Results) -> Section:
-    """One parameter after the other, all else as in the base, seed by seed."""
+    """The change of the savings when one parameter after the other differs from the base."""
     name, title = "sensitivity", "Which parameters drive the result"
-    found: list[tuple[float, tuple[str, ...], str]] = []
-    drawn: dict[str, list[tuple[str, list[Estimate]]]] = {}
+    found = sorted(_varied(results), key=lambda each: (-each.largest, each.row))
+    if not found:
+        return absent(name, title, "run with --sensitivity")
+    table = Table(
+        "Each row differs from the base in what it names; largest change first",
+        ("different", "mapping, size", "messages saved", "change", "table rows saved", "change"),
+        tuple(each.row for each in found),
+        texts=2,
+        foot="Change: points against the base with the same seeds, ± half the 95 % interval.",
+        folded=False,
+    )
+    first = found[0]
+    sentence = (
+        f"The largest change is that {first.different} moves messages saved by {first.row[3]} "
+        f"points and table size saved by {first.row[5]} points ({first.mapping} mapping, "
+        f"{first.size:,} subscriptions per organisation)."
+    )
+    picture = Picture(
+        name,
+        title,
+        f"Change of the savings in points, if one parameter is different. {THIN_INTERVALS}",
+        _varied_panels(results, found),
+    )
+    return Section(name, title, sentence, picture if picture.panels else None, (table,))
+
+
+def _varied(results: Results) -> Iterator[_Varied]:
     base = results.base
     for setting in results.settings:
         if base is None or setting == base:
@@ -32,7 +93,6 @@ def sensitivity_section(results: Results) -> Section:
         changed = {*base.differences(setting)}
         if len(changed) > 1 and (not setting.is_hard or changed & {"churn", "organisations"}):
             continue
-        words = changes_text(base, setting)
         for mapping in results.mappings:
             before = results.sizes("subscriptions", base, mapping)
             after = results.sizes("subscriptions", setting, mapping)
@@ -40,163 +100,171 @@ def sensitivity_section(results: Results) -> Section:
             if not common:
                 continue
             size = max(common)
-            cells: list[str] = []
-            changes = []
-            for what, trivial, _ in SAVINGS:
-                share = saving(f"{what}_both", trivial)
-                change = differences(before[size], after[size], share)
-                cells += [
-                    percent_text(over_seeds(after[size], share)),
-                    points_text(change) if change else "no seed in common",
-                ]
-                if change:
-                    changes.append(change)
-            most = max((abs(each.mean) for each in changes), default=0.0)
-            story = (
-                f"{words} moves messages saved by {cells[1]} points and table size saved by "
-                f"{cells[3]} points ({mapping} mapping, {size:,} subscriptions per organisation)"
+            values = [saving(f"{what}_both", trivial) for what, trivial, _ in SAVINGS]
+            yield _Varied(
+                changes_text(base, setting),
+                mapping,
+                size,
+                [over_seeds(after[size], value) for value in values],
+                [differences(before[size], after[size], value) for value in values],
             )
-            found.append((most, (words, f"{mapping}, {size:,}", *cells), story))
-            if len(changes) == len(SAVINGS):
-                drawn.setdefault(mapping, []).append((words, changes))
-    if not found:
-        return absent(name, title, "run with --sensitivity")
-    found.sort(key=lambda each: (-each[0], each[1]))
-    table = Table(
-        "Each row differs from the base in what it names; largest change first",
-        ("different", "mapping, size", "messages saved", "change", "table rows saved", "change"),
-        tuple(row for _, row, _ in found),
-        texts=2,
-        foot="Change: points against the base with the same seeds, ± half the 95 % interval.",
-        folded=False,
-    )
-    picture = Picture(
-        name,
-        title,
-        "Change of what is saved, in points, when one parameter is different. Thin lines: 95 % "
-        "confidence interval over seeds.",
-        tuple(
-            Panel(
-                f"{words[:1].upper()}{words[1:]}, {mapping}",
-                "points",
-                "",
-                tuple(
-                    Line(label, ((0.0, changes[nth]),), nth)
-                    for label, changes in sorted(
-                        drawn[mapping], key=lambda each: (-abs(each[1][nth].mean), each[0])
-                    )
-                ),
-                bars=True,
-                unit="",
-            )
-            for mapping in drawn
-            for nth, (_, _, words) in enumerate(SAVINGS)
-        ),
-    )
-    sentence = f"Of all that was varied, {found[0][2]}: nothing moves either of them more."
-    return Section(name, title, sentence, picture if picture.panels else None, (table,))
+
+
+def _varied_panels(results: Results, found: list[_Varied]) -> tuple[Panel, ...]:
+    """A panel for each mapping and each of SAVINGS, the largest changes first."""
+    panels = []
+    for mapping in results.mappings:
+        drawn = [
+            (each.different, changes)
+            for each in found
+            if each.mapping == mapping
+            and len(changes := [change for change in each.changes if change]) == len(SAVINGS)
+        ]
+        for nth, (_, _, words) in enumerate(SAVINGS):
+            bars = [(label, changes[nth]) for label, changes in drawn]
+            bars.sort(key=lambda bar: (-abs(bar[1].mean), bar[0]))
+            lines = tuple(Line(label, ((0.0, change),), nth) for label, change in bars)
+            head = f"{capital(words)}, {mapping}"
+            if lines:
+                panels.append(Panel(head, "points", "", lines, bars=True, unit=""))
+    return tuple(panels)
+
+
+# --- cost -----------------------------------------------------------------------------------------
+
+
+class _Fitted(NamedTuple):
+    """The exponent of one job on one workload."""
+
+    job: str
+    label: str
+    fit: Fit
+    top: Fit | None
+    """The fit of the last decade only."""
+    aim: float
+    """The largest exponent that is aimed at; 0 if there is no aim."""
 
 
 def cost_section(results: Results) -> Section:
     """Seconds of the merge job against size, and every job's time and memory."""
     name, title = "cost", "Cost against size"
-    shown = [
-        each
-        for each in results.settings
-        if each == results.base
-        or (
-            results.base
-            and _kind(each)
-            and (each.churn, each.organisations) == (results.base.churn, results.base.organisations)
-        )
-    ]
-    panels, rows, fits, sentences = [], [], [], []
-    for mapping in results.mappings:
-        lines: list[Line] = []
-        for setting in shown:
-            for job, sizes in results.costs(setting, mapping).items():
-                label = _label(setting)
-                if job.startswith(MERGING) and len(lines) < len(COLOURS):
-                    lines.append(Line(label, points(sizes, lambda at: at["seconds"]), len(lines)))
-                for size, seeds in sizes.items():
-                    peak = max(counts["peak_bytes"] for counts in seeds.values()) / _MEBIBYTE
-                    seconds = over_seeds(seeds, lambda at: at["seconds"])
-                    rows.append(
-                        (job, label, mapping, f"{size:,}", _seconds(seconds), f"{peak:,.0f}")
-                    )
-        if lines:
-            panels.append(
-                Panel(named(mapping), ACROSS, "seconds", tuple(lines), logarithmic=(True, True))
-            )
-    for setting in shown:
-        jobs = {job for mapping in results.mappings for job in results.costs(setting, mapping)}
-        for job in sorted(jobs):
-            fit = cost_fit(results, setting, job)
-            if fit is None:
-                continue
-            aim = EXPONENTS.get(_kind(setting), 0) if job.startswith(MERGING) else 0
-            label = _label(setting)
-            top = cost_fit(results, setting, job, top=True)
-            fits.append(
-                (
-                    job,
-                    label,
-                    fit_text(fit),
-                    fit_text(top) if top else "",
-                    f"{aim:g}" if aim else "",
-                    str(fit.points),
-                )
-            )
-            if job.startswith(MERGING):
-                sentences.append(
-                    f"on the {label} the time for merging grows as size to the power of "
-                    f"{fit.exponent:.2f} from {fit.least:,.0f} to {fit.most:,.0f} subscriptions "
-                    "per organisation"
-                )
+    shown = _shown_settings(results)
+    rows = tuple(_cost_rows(results, shown))
     if not rows:
         return absent(name, title, "it has no cost table")
-    tables = []
-    if fits:
-        tables.append(
-            Table(
-                f"Fitted exponents, from {FIT_FROM:,} on",
-                ("job", "workload", "exponent", "last decade only", "aim: at most", "points"),
-                tuple(fits),
-                texts=2,
-                foot="± is the standard error. The points of one seed begin alike, so it is rather "
-                "too small than too large.",
-            )
-        )
+    fits = list(_fits(results, shown))
+    tables = [_fits_table(fits)] if fits else []
     tables.append(
         Table(
             "Time and memory",
             ("job", "workload", "mapping", "size", "seconds", "peak MiB of a process"),
-            tuple(rows),
+            rows,
             texts=3,
             foot="Size: subscriptions per organisation; for notifications, publications. Seconds: "
-            "of one core, the tasks of all organisations added, mean over seeds.",
+            "of one core, the sum over the tasks of all organisations, mean over seeds.",
             folded=True,
         )
     )
-    if not sentences:
-        sentences = [f"fewer than three sizes from {FIT_FROM:,} on: no exponent was fitted"]
+    sentences = [
+        f"on the {each.label} the time for merging grows as size to the power of "
+        f"{each.fit.exponent:.2f} from {each.fit.least:,.0f} to {each.fit.most:,.0f} subscriptions "
+        "per organisation"
+        for each in fits
+        if each.job.startswith(MERGING)
+    ] or [f"fewer than three sizes from {FIT_FROM:,} on: no exponent was fitted"]
+    panels = tuple(_cost_panels(results, shown))
     picture = Picture(
         name,
         title,
-        f"Seconds of one core for merging, all organisations added. {INTERVALS}",
-        tuple(panels),
+        f"Seconds of one core for merging, the sum over all organisations. {INTERVALS}",
+        panels,
     )
     notes = (
-        "Time and memory depend on the machine and are not the same in every run; all other "
-        "tables are. n·log n itself has an exponent of about 1.1 between a thousand and a million.",
+        "Time and memory depend on the machine and differ between runs; all other tables do not. "
+        "n·log n has an exponent of about 1.1 between a thousand and a million.",
     )
     return Section(
         name, title, joined_up(sentences), picture if panels else None, tuple(tables), notes
     )
 
 
+def _shown_settings(results: Results) -> list[Setting]:
+    """The base, and the default and hard workloads that differ from it in nothing else."""
+    base = results.base
+    return [
+        each
+        for each in results.settings
+        if each == base
+        or (
+            base
+            and _kind(each)
+            and (each.churn, each.organisations) == (base.churn, base.organisations)
+        )
+    ]
+
+
+def _cost_rows(results: Results, shown: list[Setting]) -> Iterator[tuple[str, ...]]:
+    for mapping in results.mappings:
+        for setting in shown:
+            for job, sizes in results.costs(setting, mapping).items():
+                for size, seeds in sizes.items():
+                    peak = max(counts["peak_bytes"] for counts in seeds.values()) / _MEBIBYTE
+                    seconds = _seconds(over_seeds(seeds, column("seconds")))
+                    yield job, _label(setting), mapping, f"{size:,}", seconds, f"{peak:,.0f}"
+
+
+def _cost_panels(results: Results, shown: list[Setting]) -> Iterator[Panel]:
+    for mapping in results.mappings:
+        merging = [
+            (_label(setting), points(sizes, column("seconds")))
+            for setting in shown
+            for job, sizes in results.costs(setting, mapping).items()
+            if job.startswith(MERGING)
+        ]
+        lines = tuple(
+            Line(label, of, look) for look, (label, of) in enumerate(merging[: len(COLOURS)])
+        )
+        if lines:
+            yield Panel(named(mapping), ACROSS, "seconds", lines, logarithmic=(True, True))
+
+
+def _fits(results: Results, shown: list[Setting]) -> Iterator[_Fitted]:
+    for setting in shown:
+        jobs = {job for mapping in results.mappings for job in results.costs(setting, mapping)}
+        for job in sorted(jobs):
+            fit = cost_fit(results, setting, job)
+            if fit is not None:
+                aim = EXPONENTS.get(_kind(setting), 0.0) if job.startswith(MERGING) else 0.0
+                top = cost_fit(results, setting, job, top=True)
+                yield _Fitted(job, _label(setting), fit, top, aim)
+
+
+def _fits_table(fits: list[_Fitted]) -> Table:
+    return Table(
+        f"Fitted exponents, from {FIT_FROM:,} on",
+        ("job", "workload", "exponent", "last decade only", "aim: at most", "points"),
+        tuple(
+            (
+                each.job,
+                each.label,
+                fit_text(each.fit),
+                fit_text(each.top) if each.top else "",
+                f"{each.aim:g}" if each.aim else "",
+                str(each.fit.points),
+            )
+            for each in fits
+        ),
+        texts=2,
+        foot="± is the standard error. The points of one seed are not independent, so it is more "
+        "likely too small than too large.",
+    )
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
 def parameters_table(base: Setting | None) -> Table | None:
-    """Every parameter of the workload, its value here, its default and the reason for that."""
+    """Every parameter of the workload with its value, its default and the reason for that."""
     if base is None or not base.workload:
         return None
     here = dict(base.workload)
@@ -207,7 +275,7 @@ def parameters_table(base: Setting | None) -> Table | None:
     )
     return Table(
         "The workload: how subscriptions are drawn",
-        ("parameter", "what it is", "why its default", "here", "default"),
+        ("parameter", "meaning", "reason for the default", "here", "default"),
         rows,
         texts=3,
         folded=False,
@@ -225,7 +293,7 @@ def changes_text(base: Setting, setting: Setting) -> str:
 
 def value_text(value: object) -> str:
     if value is None:
-        return "not told"
+        return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,g}" if isinstance(value, int | float) else str(value)

@@ -1,93 +1,155 @@
-"""What each part contributes, shown apart: trivial, mapping alone, containment alone, both, exact
-merging on top; and of notifications: trivial, merge subscriptions, trees on top.
+"""Section for the contribution of each part of QNS.
+
+For subscriptions: trivial, mapping alone, containment alone, both, and exact merging on top. For
+notifications: trivial, merge subscriptions, and trees on top.
 """
 
 from __future__ import annotations
 
-from qns.pipeline.report.paper_sections import PARTS, QNS, absent, joined_up, named
+from typing import NamedTuple
+
 from qns.pipeline.report.results import Results, Seeds, column, over_seeds
 from qns.pipeline.report.shares import saving
+from qns.pipeline.report.words import (
+    PARTS,
+    QNS,
+    SAVINGS,
+    THIN_INTERVALS,
+    absent,
+    joined_up,
+    named,
+)
 from qns.report.figures import Line, Panel, Picture
 from qns.report.page import Table
 from qns.report.section import Section
 from qns.report.statistics import Estimate, count_text, percent_text
 
 
+class _Parts(NamedTuple):
+    """The counts of one mapping at the largest size that all parts have."""
+
+    mapping: str
+    size: int
+    seeds: Seeds
+    columns: list[tuple[str, str, int]]
+    """Suffix of the columns, words and look of each part."""
+
+    def key(self, part: str, what: str, trivial: str) -> str:
+        return trivial if part == "trivial" else f"{what}_{part}"
+
+    def share(self, part: str, what: str, trivial: str) -> Estimate:
+        """The percentage of the trivial solution that the part saves."""
+        return over_seeds(self.seeds, saving(self.key(part, what, trivial), trivial))
+
+    def left(self, part: str, what: str, trivial: str) -> Estimate:
+        """The percentage of the trivial solution that remains."""
+        share = self.share(part, what, trivial)
+        return Estimate(100 - share.mean, share.half, share.seeds)
+
+
 def parts_section(results: Results) -> Section:
-    """What is left of the trivial solution, part by part, at one size."""
+    """The share of the trivial solution that remains with each part, at one size."""
     name, title = "parts", "What each part contributes"
-    panels, tables, sentences = [], [], []
-    for mapping in results.mappings:
-        sizes = results.sizes("subscriptions", results.base, mapping)
-        exact = {
-            size: seeds
-            for size, seeds in results.sizes("beyond", results.base, mapping).items()
-            if size in sizes and {*seeds} >= {*sizes[size]}
-        }
-        size = max(exact or sizes, default=None)
-        if size is None:
-            continue
-        seeds = {
-            seed: {**counts, **exact.get(size, {}).get(seed, {})}
-            for seed, counts in sizes[size].items()
-        }
-        columns = [("trivial", "trivial", 5), *PARTS, QNS]
-        if exact:
-            columns.append(("exact", "exact merging on top", 3))
-        lines: dict[str, list[Line]] = {"messages": [], "rows": []}
-        rows = []
-        for part, words, look in columns:
-            cells = [words]
-            for what, trivial in (("messages", "changes"), ("rows", "live")):
-                key = trivial if part == "trivial" else f"{what}_{part}"
-                share = over_seeds(seeds, saving(key, trivial))
-                left = Estimate(100 - share.mean, share.half, share.seeds)
-                lines[what].append(Line(words, ((0.0, left),), look))
-                cells += [
-                    count_text(over_seeds(seeds, column(key))),
-                    "" if part == "trivial" else percent_text(share),
-                ]
-            rows.append(tuple(cells))
-        for what in ("messages", "rows"):
-            head = f"{named(mapping)}: {'messages' if what == 'messages' else 'table rows'} left"
-            panels.append(Panel(head, "", "", tuple(lines[what]), bars=True))
-        tables.append(
-            Table(
-                f"{named(mapping)}, {size:,} subscriptions per organisation: the whole federation, "
-                "mean over seeds",
-                ("", "messages", "saved", "table rows", "saved"),
-                tuple(rows),
-                folded=False,
-            )
-        )
-        told = _notified(results, mapping)
-        if told:
-            tables.append(told)
-        kept = [lines["messages"][nth].points[0][1].mean for nth in range(1, 4)]
-        sentences.append(
-            f"with {mapping} mapping at {size:,} subscriptions per organisation "
-            f"{kept[0]:.1f} % of the trivial solution's messages are left by mapping alone, "
-            f"{kept[1]:.1f} % by containment alone and {kept[2]:.1f} % by both"
-        )
-    if not panels:
+    found = [of for mapping in results.mappings if (of := _parts(results, mapping))]
+    if not found:
         return absent(name, title, "it has no subscriptions")
+    tables = []
+    for parts in found:
+        tables.append(_parts_table(parts))
+        if notified := _notified(results, parts.mapping):
+            tables.append(notified)
     picture = Picture(
         name,
         title,
-        "What is left of the trivial solution (every change is sent to and stored by all other "
-        "peers). Thin lines: 95 % confidence interval over seeds.",
-        tuple(panels),
+        "Share of the trivial solution (every change is sent to and stored by all other peers) "
+        f"that is left. {THIN_INTERVALS}",
+        tuple(panel for parts in found for panel in _parts_panels(parts)),
     )
-    return Section(name, title, joined_up(sentences), picture, tuple(tables))
+    return Section(name, title, joined_up(list(map(_sentence, found))), picture, tuple(tables))
+
+
+def _parts(results: Results, mapping: str) -> _Parts | None:
+    sizes = results.sizes("subscriptions", results.base, mapping)
+    exact = {
+        size: seeds
+        for size, seeds in results.sizes("beyond", results.base, mapping).items()
+        if size in sizes and {*seeds} >= {*sizes[size]}
+    }
+    size = max(exact or sizes, default=None)
+    if size is None:
+        return None
+    seeds = {
+        seed: {**counts, **exact.get(size, {}).get(seed, {})}
+        for seed, counts in sizes[size].items()
+    }
+    columns = [("trivial", "trivial", 5), *PARTS, QNS]
+    if exact:
+        columns.append(("exact", "exact merging on top", 3))
+    return _Parts(mapping, size, seeds, columns)
+
+
+def _parts_panels(parts: _Parts) -> list[Panel]:
+    panels = []
+    for what, trivial, words in SAVINGS:
+        lines = tuple(
+            Line(label, ((0.0, parts.left(part, what, trivial)),), look)
+            for part, label, look in parts.columns
+        )
+        head = f"{named(parts.mapping)}: {words.removesuffix(' saved')} left"
+        panels.append(Panel(head, "", "", lines, bars=True))
+    return panels
+
+
+def _parts_table(parts: _Parts) -> Table:
+    rows = []
+    for part, words, _ in parts.columns:
+        cells = [words]
+        for what, trivial, _ in SAVINGS:
+            cells += [
+                count_text(over_seeds(parts.seeds, column(parts.key(part, what, trivial)))),
+                "" if part == "trivial" else percent_text(parts.share(part, what, trivial)),
+            ]
+        rows.append(tuple(cells))
+    return Table(
+        f"{named(parts.mapping)}, {parts.size:,} subscriptions per organisation: the whole "
+        "federation, mean over seeds",
+        ("", "messages", "saved", "table rows", "saved"),
+        tuple(rows),
+        folded=False,
+    )
+
+
+def _sentence(parts: _Parts) -> str:
+    left = [parts.left(part, *SAVINGS[0][:2]).mean for part, _, _ in (*PARTS, QNS)]
+    return (
+        f"with {parts.mapping} mapping at {parts.size:,} subscriptions per organisation "
+        f"{left[0]:.1f} % of the trivial solution's messages are left by mapping alone, "
+        f"{left[1]:.1f} % by containment alone and {left[2]:.1f} % by both"
+    )
 
 
 def _notified(results: Results, mapping: str) -> Table | None:
-    """The same for notifications: trivial, one for each organisation, trees on top."""
+    """The table for notifications; None if there are none."""
     sizes = results.sizes("notifications", results.base, mapping)
     if not sizes:
         return None
     last = max(sizes)
-    seeds = sizes[last]
+    return Table(
+        f"{named(mapping)}, {last:,} publications, "
+        f"{results.subscriptions_of('notifications'):,} subscriptions per organisation: "
+        "notifications between peers",
+        ("", "messages", "saved", "event MB", "saved", "SOAP MB", "most sends"),
+        tuple(_notified_rows(results, mapping, last, sizes[last])),
+        foot="Event MB: the events' XML alone. SOAP MB: complete messages, with the subtree that "
+        "those of a tree carry; not counted for the trivial solution. Most sends: of one event by "
+        "one peer.",
+        folded=False,
+    )
+
+
+def _notified_rows(
+    results: Results, mapping: str, last: int, seeds: Seeds
+) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             words,
@@ -117,17 +179,7 @@ def _notified(results: Results, mapping: str) -> Table | None:
         saved = percent_text(over_seeds(both, saving("sent", "delivered_remote")))
         sent = count_text(over_seeds(both, column("sent")))
         rows.append((f"trees on top, fan-out {fan_out}", sent, saved, *rows[1][3:5], *of_tree))
-    return Table(
-        f"{named(mapping)}, {last:,} publications, "
-        f"{results.subscriptions_of('notifications'):,} subscriptions per organisation: "
-        "notifications between peers",
-        ("", "messages", "saved", "event MB", "saved", "SOAP MB", "most sends"),
-        tuple(rows),
-        foot="Event MB: the events' XML alone. SOAP MB: whole messages, with the subtree that "
-        "those of a tree carry; not counted for the trivial solution. Most sends: of one event, by "
-        "one peer.",
-        folded=False,
-    )
+    return rows
 
 
 def _megabytes(seeds: Seeds, name: str) -> str:

@@ -1,7 +1,7 @@
-"""Reasons: what each parameter of a generated workload is, and why its default is what it is.
+"""Reasons: the meaning of each parameter of a generated workload, and the reason for its default.
 
-The thesis says what is Zipf and what is uniform, no more. What it leaves open is called an
-assumption here, and the sensitivity table shows what another value does.
+The thesis says only what is Zipf and what is uniform. All else is marked as an assumption here, and
+the sensitivity table shows the effect of other values.
 """
 
 from __future__ import annotations
@@ -10,56 +10,56 @@ from typing import Final
 
 PARAMETERS: Final[dict[str, tuple[str, str]]] = {
     "constrained": (
-        "chance that a data property of the class, or of a class that encloses it, is constrained",
-        "assumption: as often as not",
+        "probability of a constraint on a data property of the class or of an enclosing class",
+        "assumption: half of them",
     ),
     "quality_constrained": (
-        "the same for each quality dimension of the class's own properties",
+        "probability of a constraint on each quality dimension of the class's own properties",
         "assumption: one of the four dimensions of a property on average",
     ),
     "zipf": (
-        "exponent with which the values of an attribute are popular (0: all alike)",
-        "the thesis says Zipf without an exponent; 1 is Zipf's own law",
+        "exponent of the popularity of an attribute's values (0: all equally popular)",
+        "the thesis says Zipf without an exponent; 1 is Zipf's law",
     ),
     "class_zipf": (
-        "the same for the classes, in the order of the schema",
-        "the thesis says Zipf of attributes only, so all classes are asked for alike",
+        "exponent of the popularity of classes, in the order of the schema",
+        "the thesis says Zipf only of attributes, so all classes are equally popular",
     ),
     "equality": (
-        "share of the constraints on numbers, dates and qualities that ask for one value",
-        "assumption: =, ≤, ≥ and between are equally frequent (strings and booleans know only =)",
+        "share of equalities among the constraints on numbers, dates and qualities",
+        "assumption: =, ≤, ≥ and between are equally frequent (strings and booleans have only =)",
     ),
     "between": (
-        "share of those constraints that ask for an interval",
-        "assumption: the same; what is left is halved between ≤ and ≥",
+        "share of intervals among those constraints",
+        "assumption: the same; ≤ and ≥ share the rest equally",
     ),
     "sources_given": (
-        "share of subscriptions that name the organisations they want to hear from",
+        "share of subscriptions that name their sources",
         "assumption: a minority",
     ),
     "most_sources": (
-        "such a subscription names from one to so many, all numbers alike, never its own",
+        "the number of sources is uniform from one to this; the subscriber's own is excluded",
         "assumption: a few",
     ),
     "only": (
-        "share of the subscriptions without quality constraints that leave out the classes below",
-        "assumption: whoever asks for a class wants all of it",
+        "share of subscriptions without quality constraints that exclude the classes below",
+        "assumption: a subscription to a class includes the classes below",
     ),
     "values": (
-        "different values of an attribute (a boolean has two)",
+        "number of values of an attribute (a boolean has two)",
         "assumption: about as many as a quality dimension has",
     ),
     "quality_values": (
-        "different thresholds of a quality dimension",
-        "assumption: from 0.1 to 0.9, the numbers of the labels low, medium and high among them",
+        "number of thresholds of a quality dimension",
+        "assumption: from 0.1 to 0.9, which includes the labels low, medium and high",
     ),
     "least_constraints": (
-        "constraints that a subscription has at least",
-        "one that asks for everything would contain all others and end the experiment",
+        "least number of constraints of a subscription",
+        "one without constraints would contain all others and end the experiment",
     ),
     "mildest_first": (
-        "whether the popular thresholds are the low ones",
-        "assumption: popularity follows no order",
+        "whether low thresholds are the popular ones",
+        "assumption: popularity has no order",
     ),
 }
-"""Field of `Workload` -> what it is, why it has its default."""
+"""Field of `Workload` -> its meaning and the reason for its default."""

@@ -1,6 +1,6 @@
-"""Report: the tables of a run as one page that can be read, printed, sent and cited.
+"""Rendering: the tables of a run as one page that can be read, printed, sent and cited.
 
-The same tables give the same bytes: there is no date in it but one that the run was given.
+Equal tables give equal bytes, because the page contains no date.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from qns.pipeline.report.beyond_sections import (
 from qns.pipeline.report.claims import claims
 from qns.pipeline.report.driver_sections import cost_section, parameters_table, sensitivity_section
 from qns.pipeline.report.paper_sections import (
-    named,
     notification_section,
     saved_section,
     spread_section,
@@ -29,6 +28,7 @@ from qns.pipeline.report.paper_sections import (
 from qns.pipeline.report.parts_section import parts_section
 from qns.pipeline.report.results import Described, Results, over_seeds
 from qns.pipeline.report.shares import saving
+from qns.pipeline.report.words import named
 from qns.report.document import contents, definitions, picture_files, verdict_box
 from qns.report.page import Markup, Table, element, joined, page, table_markup
 from qns.report.section import Section, section_markup
@@ -43,27 +43,27 @@ _METHOD: Final = (
     ),
     (
         "Partial, full mapping",
-        "each organisation hosts a part of the schema, or everybody hosts all of it.",
+        "each organisation hosts a part of the schema, or every organisation hosts all of it.",
     ),
     (
         "Mapping alone",
-        "a change is told only to producers that host what is asked for and, where a subscription "
-        "names its sources, are among them. So it saves something with full mapping too.",
+        "a change is sent only to producers that host a requested class and, if the subscription "
+        "names its sources, are among them. So it also saves messages with full mapping.",
     ),
     (
         "Containment alone",
-        "everybody is told the merge subscription: the subscriptions of an organisation that no "
-        "other of its own contains. Only its changes are sent.",
+        "all others get the merge subscription: the subscriptions of an organisation that no "
+        "other one of them contains. Only its changes are sent.",
     ),
-    ("Both", "QNS: each producer is told its own view of the merge subscription."),
+    ("Both", "QNS: each producer gets its own view of the merge subscription."),
     (
         "Exact merging",
-        "besides, subscriptions that differ in one attribute or in their sources become one, if "
-        "their union is exact.",
+        "in addition, subscriptions that differ in one attribute or in their sources are merged, "
+        "if their union is exact.",
     ),
     (
         "Trees",
-        "receivers pass a notification on, so that its producer need not send to all of them.",
+        "receivers forward a notification, so that its producer need not send it to all of them.",
     ),
     (
         "Intervals",
@@ -72,8 +72,8 @@ _METHOD: Final = (
     ),
     (
         "Not judged",
-        "what this run did not compute is said where it would stand, with the option that computes "
-        "it.",
+        "for results that this run did not compute, the report names the option that computes "
+        "them.",
     ),
 )
 
@@ -84,26 +84,19 @@ _FURTHER: Final = (("parameters", "Parameters"), ("method", "Method"), ("run", "
 def render(
     run: Mapping[str, object], tables: Mapping[str, pa.Table], scenarios: Sequence[Described]
 ) -> dict[str, bytes]:
-    """Every file of the report: name in the run's folder -> content."""
+    """Every file of the report: name in the folder of the run -> content."""
     results = Results(tables, scenarios)
-    sections = _sections(results)
-    page_file = {"report.html": _html(run, results, sections).encode()}
+    sections = sections_of(results)
+    page_file = {"report.html": report_html(run, results, sections).encode()}
     return page_file | picture_files(sections)
 
 
-def report_html(
-    run: Mapping[str, object], tables: Mapping[str, pa.Table], scenarios: Sequence[Described]
-) -> str:
-    """Only the page; its links to figures lead to what `render` gives beside it."""
-    results = Results(tables, scenarios)
-    return _html(run, results, _sections(results))
-
-
-def _sections(results: Results) -> list[Section]:
+def sections_of(results: Results) -> list[Section]:
+    """All sections in the order of the report."""
     return [
         parts_section(results),
-        saved_section(results, "5.8a", "messages"),
-        saved_section(results, "5.8b", "rows"),
+        saved_section(results, "5.8a"),
+        saved_section(results, "5.8b"),
         spread_section(results),
         notification_section(results),
         exact_section(results),
@@ -115,12 +108,13 @@ def _sections(results: Results) -> list[Section]:
     ]
 
 
-def _html(run: Mapping[str, object], results: Results, sections: Sequence[Section]) -> str:
+def report_html(run: Mapping[str, object], results: Results, sections: Sequence[Section]) -> str:
+    """The page; its links to figures need the other files of `render`."""
     return page(
         TITLE,
         [
             element("header", element("h1", TITLE), element("p", _lead(results), class_="lead")),
-            verdict_box(claims(results), "Each mapping is judged apart: ", named),
+            verdict_box(claims(results), "Each mapping is judged separately: ", named),
             contents(sections, _FURTHER),
             *map(section_markup, sections),
             _parameters(results),
@@ -148,9 +142,9 @@ def _lead(results: Results) -> str:
         if found
     ]
     return (
-        f"{base.organisations:,} organisations with {size:,} subscriptions each tell one another "
-        "what they want to hear about. Against sending every change of a subscription to everybody "
-        f"and storing it everywhere, the Quality Notification Service saves {', and '.join(parts)}."
+        f"{base.organisations:,} organisations with {size:,} subscriptions each send these to one "
+        "another. Compared with sending every change of a subscription to all others and storing "
+        f"it there, the Quality Notification Service saves {', and '.join(parts)}."
     )
 
 
@@ -161,9 +155,9 @@ def _parameters(results: Results) -> Markup:
         parts.append(
             element(
                 "p",
-                "The thesis says that subscriptions follow a Zipf distribution for each attribute, "
-                "quality dimensions too, and notifications a uniform one. The rest is assumed, and "
-                "called so here.",
+                "The thesis says that subscriptions follow a Zipf distribution for each attribute "
+                "and quality dimension, and that notifications are uniform. All else is assumed "
+                "and marked as an assumption.",
             )
         )
         parts.append(table_markup(table))
@@ -175,7 +169,7 @@ def _parameters(results: Results) -> Markup:
             parts.append(
                 table_markup(
                     Table(
-                        f"{named(mapping)}: who hosts what",
+                        f"{named(mapping)}: classes hosted",
                         ("organisation", "classes"),
                         tuple((name, ", ".join(of) or "none") for name, of in hosts.items()),
                         texts=2,
@@ -195,21 +189,21 @@ def _about(run: Mapping[str, object], results: Results) -> Markup:
         {str(each.get("seed")) for each in results.scenarios.values() if "seed" in each},
         key=lambda each: (len(each), each),
     )
-    told = {
+    facts = {
         **run,
         "scenarios computed": f"{len(results.scenarios):,}",
-        "their seeds": ", ".join(seeds) or "not told",
+        "their seeds": ", ".join(seeds) or "unknown",
         "fingerprint": _fingerprint(run, results),
     }
     return element(
         "section",
         element("h2", "This run"),
-        definitions(told),
+        definitions(facts),
         element(
             "p",
-            "Cite the fingerprint: runs with equal fingerprints were asked for the same scenarios "
-            "of the same version, and but for time and memory have the same tables. The tables are "
-            "beside this page as Parquet files, the figures in ",
+            "Cite the fingerprint: runs with equal fingerprints have the same request, scenarios "
+            "and version, and the same tables except for time and memory. The tables are beside "
+            "this page as Parquet files, the figures in ",
             element("code", "figures/"),
             ".",
             class_="small",
@@ -219,5 +213,5 @@ def _about(run: Mapping[str, object], results: Results) -> Markup:
 
 
 def _fingerprint(run: Mapping[str, object], results: Results) -> str:
-    told = json.dumps(run, ensure_ascii=False, sort_keys=True, default=str)
-    return sha256("\n".join([told, *sorted(results.scenarios)]).encode()).hexdigest()[:16]
+    request = json.dumps(run, ensure_ascii=False, sort_keys=True, default=str)
+    return sha256("\n".join([request, *sorted(results.scenarios)]).encode()).hexdigest()[:16]

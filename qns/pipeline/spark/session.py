@@ -1,7 +1,7 @@
-"""Spark: a session on this computer or on a cluster, started without a word and ended for good.
+"""Session: a Spark session on this computer or on a cluster, with its start and its end.
 
-What Java and Spark say goes into a file, never to the screen. The code of `qns` goes along to the
-executors, so that they compute with the same version as the driver.
+The output of Java and Spark goes into a file, never to the screen. Executors get the code of `qns`
+from the driver, so that all run the same version.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from qns.errors import QnsError, ValueRefused, shorten
 from qns.pipeline.spark.java import java_home
 
 ATTEMPTS: Final = 4
-"""How often a task is tried before the run gives up: workers may be killed."""
+"""The number of attempts at a task before the run fails, because workers may be killed."""
 CONNECT_S: Final = 10.0
 EXECUTORS_S: Final = 120.0
-"""How long a cluster may take to give us its first executor."""
+"""The timeout for the first executor of a cluster."""
 LOG: Final = "spark.log"
 
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d{1,4})\])?", re.ASCII)
@@ -47,7 +47,7 @@ _MASTER: Final = re.compile(
 _ADDRESS: Final = re.compile(r"\[?([^\[\]]+?)\]?:(\d{1,5})", re.ASCII)
 _CODE: Final = "qns_code"
 _ENDING_S: Final = 30.0
-# Another Spark, and the Spark of a Connect server, are not what runs here.
+# These variables would select a Spark Connect server instead of the local Spark.
 _MISLEADING: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
 _NOT_PYTHON: Final = {".pyc", ".nbi", ".nbc"}
 _CAUSE: Final = re.compile(
@@ -63,10 +63,10 @@ class SparkFailed(QnsError):
 
 @contextmanager
 def session(master: str | None, app: str, work: Path) -> Iterator[SparkSession]:
-    """A session on that master; None means what spark-submit was told, or all cores here.
+    """Opens a session on that master; None means that of spark-submit, or all cores here.
 
-    One that runs already in this process (a notebook's) is used as it is, and left alone.
-    `work` is a folder for scratch files and for the log.
+    A session that already runs in this process (of a notebook) is used as it is and stays open.
+    `work` is the folder for scratch files and for the log.
     """
     running = SparkContext._active_spark_context
     if running is not None:
@@ -100,7 +100,7 @@ def session(master: str | None, app: str, work: Path) -> Iterator[SparkSession]:
 
 @contextmanager
 def _quiet_py4j() -> Iterator[None]:
-    """It logs a stack for Ctrl-C, to the screen where nobody has said where logs go."""
+    """Suppresses the stack trace that py4j logs to the screen on Ctrl-C."""
     silence = logging.NullHandler()
     logging.getLogger("py4j").addHandler(silence)
     logging.root.addHandler(silence)
@@ -111,12 +111,12 @@ def _quiet_py4j() -> Iterator[None]:
 
 
 def is_local(master: str) -> bool:
-    """Whether everything happens on this computer, in processes of ours."""
+    """True if Spark runs on this computer, in processes of ours."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def checked_master(master: str) -> str:
-    """The same with a number of cores, and of attempts: `local[2]` would try a task only once."""
+    """Validates a master, and adds the attempts to `local[N]`, which would try a task only once."""
     if not _MASTER.fullmatch(master) or master in ("local[0]", "spark://", "k8s://"):
         raise ValueRefused(
             f"{shorten(master)} is no Spark master",
@@ -129,13 +129,13 @@ def checked_master(master: str) -> str:
 
 
 def _cores() -> int:
-    """Those that this process may use, where the system tells."""
+    """The number of cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 def executors(context: SparkContext) -> int:
-    """How many executors there are now, besides the driver."""
+    """The current number of executors without the driver."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 
@@ -152,13 +152,13 @@ def wait_for_executors(context: SparkContext, patience_s: float) -> None:
 
 
 def failure(problem: Exception, log: Path | None = None) -> SparkFailed:
-    """What Java, Spark or py4j raised, in one line: its innermost cause."""
-    told = str(getattr(problem, "java_exception", "") or problem)
+    """Translates an error of Java, Spark or py4j into its innermost cause, in one line."""
+    text = str(getattr(problem, "java_exception", "") or problem)
     if log is not None:
         with suppress(OSError):
-            told += "\n" + log.read_text(encoding="utf-8", errors="replace")[-100_000:]
-    causes = _CAUSE.findall(told)
-    reason = str(causes[-1] if causes else told.strip().splitlines()[0] if told.strip() else "")
+            text += "\n" + log.read_text(encoding="utf-8", errors="replace")[-100_000:]
+    causes = _CAUSE.findall(text)
+    reason = str(causes[-1] if causes else text.strip().splitlines()[0] if text.strip() else "")
     return SparkFailed(
         f"Spark does not run: {reason[:300] or type(problem).__name__}",
         remedy=f"more is in {log}" if log is not None else "",
@@ -170,9 +170,9 @@ def failure(problem: Exception, log: Path | None = None) -> SparkFailed:
 
 def _start(conf: SparkConf, log: Path) -> SparkContext:
     try:
-        with log.open("wb") as told:
-            # Already there if spark-submit started us; otherwise a JVM that ends when we do.
-            gateway = launch_gateway(conf, popen_kwargs={"stdout": told, "stderr": told})  # type: ignore[no-untyped-call]
+        with log.open("wb") as output:
+            # The gateway of spark-submit, or a new JVM that ends with this process.
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
             return SparkContext(gateway=gateway, conf=conf)
     except (PySparkException, Py4JError, OSError, ValueError) as problem:
         raise failure(problem, log) from None
@@ -183,9 +183,9 @@ def _conf(master: str | None, app: str, scratch: Path) -> SparkConf:
     conf.set("spark.ui.enabled", "false").set("spark.ui.showConsoleProgress", "false")
     conf.set("spark.log.level", "WARN").set("spark.task.maxFailures", str(ATTEMPTS))
     conf.set("spark.local.dir", str(scratch)).set("spark.sql.warehouse.dir", str(scratch))
-    # A resource manager that does not answer is told after a minute instead of fifteen.
+    # A resource manager that does not answer is reported after one minute instead of fifteen.
     conf.set("spark.hadoop.yarn.resourcemanager.connect.max-wait.ms", "60000")
-    # Executors of a cluster unpack our code into their folder; workers here find it where it is.
+    # Executors of a cluster unpack our code into their folder; local workers import it from here.
     here = str(Path(qns.__file__).parents[1])
     conf.set("spark.executorEnv.PYTHONPATH", os.pathsep.join((_CODE, here)))
     if master is not None:
@@ -196,7 +196,7 @@ def _conf(master: str | None, app: str, scratch: Path) -> SparkConf:
 
 
 def _variables(master: str | None, scratch: Path, is_submitted: bool) -> dict[str, str | None]:
-    """What the environment must say while Spark starts; None: nothing."""
+    """Environment variables for the start of Spark; None removes a variable."""
     changes: dict[str, str | None] = dict.fromkeys(_MISLEADING)
     if not is_submitted:
         changes["JAVA_HOME"] = str(java_home(scratch))
@@ -217,7 +217,7 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost")
 
 
 def _addresses(master: str) -> list[tuple[str, int]]:
-    """Those of a standalone cluster: `spark://host:7077`, or several with commas."""
+    """The addresses of a standalone cluster: `spark://host:7077`, or several with commas."""
     found = []
     for each in master.removeprefix("spark://").split(",") if "spark://" in master else ():
         if not (address := _ADDRESS.fullmatch(each)) or not 0 < int(address[2]) < 65_536:
@@ -227,7 +227,7 @@ def _addresses(master: str) -> list[tuple[str, int]]:
 
 
 def _check_reachable(master: str) -> None:
-    """Spark itself would try for a minute, and say it in a stack trace."""
+    """Raises SparkFailed at once; Spark would try for a minute and print a stack trace."""
     addresses, reason = _addresses(master), ""
     for address in addresses:
         try:
@@ -243,10 +243,10 @@ def _check_reachable(master: str) -> None:
 
 
 def _packed_code(scratch: Path) -> Path:
-    """The package and the files it reads, as a folder that executors unpack into their path."""
+    """Packs the package and its data files into an archive that executors unpack."""
     package = Path(qns.__file__).parent
     files = {each: each.relative_to(package.parent) for each in package.rglob("*")}
-    if not (package / "schemas").is_dir():  # a checkout
+    if not (package / "schemas").is_dir():  # in a checkout they are beside the package
         beside = package.parent / "schemas"
         files |= {each: Path("qns/schemas", each.name) for each in beside.iterdir()}
     packed = scratch / "qns.zip"
@@ -261,24 +261,24 @@ def _packed_code(scratch: Path) -> Path:
 
 
 def _end(context: SparkContext | None) -> None:
-    """The session, its JVM, and what pyspark remembers of them."""
+    """Ends the session and its JVM, and resets the state of pyspark."""
     gateway: Any = SparkContext._gateway
     session_ = SparkSession._instantiatedSession
-    with suppress(Exception):  # whatever is still in order: the JVM may be gone
+    with suppress(Exception):  # the JVM may be gone already
         if session_ is not None:
             session_.stop()
         elif context is not None:
             context.stop()
     SparkContext._active_spark_context = None
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
-    if process is None:  # the JVM of spark-submit ends when we do
+    if process is None:  # the JVM of spark-submit ends with this process
         return
     with suppress(Exception):
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     if process.stdin is not None:
         with suppress(OSError):
-            process.stdin.close()  # the sign for the JVM to end
+            process.stdin.close()  # makes the JVM end
     try:
         process.wait(_ENDING_S)
     except subprocess.TimeoutExpired:

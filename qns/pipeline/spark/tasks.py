@@ -1,7 +1,7 @@
-"""Tasks: calls of pure functions that Spark spreads over its executors, and their tables.
+"""Tasks: calls of pure functions that Spark distributes over executors, and their tables.
 
-A job is a function of a module; a task is one call of it. What comes out depends on the task alone:
-not on where it was computed, beside what, or how often its worker had to be replaced.
+A job is a function of a module; a task is one call of it. Its tables depend on the task alone, not
+on the worker, on other tasks, or on how often a worker had to be replaced.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from qns.pipeline.spark.session import (
     failure,
     is_local,
 )
+from qns.pipeline.tables import Tables
 
-Tables = dict[str, pa.Table]
 Job = Callable[..., Tables]
-Told = Callable[[float, int], None]
-"""Is told now and then which share of the work is done, and how many groups."""
+OnProgress = Callable[[float, int], None]
+"""Progress callback: receives the completed fraction and the number of finished groups."""
 
 _POLL_S: Final = 0.2
 _MOST_GROUPS: Final = 16
-"""Groups that compute at a time: while the last tasks of one run, others use the free cores."""
+"""The most groups at a time: while the last tasks of one run, others use the free cores."""
 _LEAST_SHARE: Final = 0.01
 _FAILED_PARTITION: Final = re.compile(r"Task (\d+) in stage")
 _COMPRESSED: Final = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -52,32 +52,21 @@ class Task:
     job: Job
     arguments: tuple[object, ...]
     label: str
-    """What is computed, for whoever waits, and for errors."""
+    """A description for errors."""
     weight: float = 1.0
-    """How long it takes, compared with others: the longest begin first."""
-
-
-def run_tasks(
-    spark: SparkSession,
-    tasks: Sequence[Task],
-    told: Told = lambda _share, _groups: None,
-    partitions: int | None = None,
-) -> Tables:
-    """Every table that the tasks have made, in the order of the tasks."""
-    ((_, tables),) = run_groups(spark, {"": tasks}, told, partitions)
-    return tables
+    """The relative duration: the longest tasks start first."""
 
 
 def run_groups(
     spark: SparkSession,
     groups: Mapping[str, Sequence[Task]],
-    told: Told = lambda _share, _groups: None,
+    on_progress: OnProgress = lambda _fraction, _groups: None,
     partitions: int | None = None,
 ) -> Iterator[tuple[str, Tables]]:
-    """The tables of each group, as soon as all its tasks are done.
+    """Yields the tables of each group as soon as all its tasks are done.
 
-    The first task that fails ends it all, with its error; a worker that dies does not count, unless
-    the task kills each that tries it.
+    The first error of a task ends all groups. The death of a worker is no error, unless the task
+    kills every worker that tries it.
     """
     context = spark.sparkContext
     total = sum(task.weight for tasks in groups.values() for task in tasks) or 1.0
@@ -98,17 +87,17 @@ def run_groups(
                 name = running.pop(future)
                 finished += 1
                 yield name, future.result()
-            told(min(1.0, done.value / total), finished)
+            on_progress(min(1.0, done.value / total), finished)
     finally:
         stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
         if running:
-            with suppress(Py4JError, OSError):  # there may be nobody left to be told
+            with suppress(Py4JError, OSError):  # the JVM may be gone already
                 context.cancelJobGroup(tag)
 
 
 class _Watch:
-    """Notices when a cluster has taken all executors away and gives none back."""
+    """Detects that a cluster has removed all executors and gives none back."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -122,20 +111,20 @@ class _Watch:
             raise failure(problem) from None
         if monotonic() > self._seen_s + EXECUTORS_S:
             raise SparkFailed(
-                f"no executor is left, for {EXECUTORS_S:.0f} s",
+                f"there was no executor for {EXECUTORS_S:.0f} s",
                 place=str(self._context.master),
-                remedy="start workers; the same command goes on with what is not finished",
+                remedy="start workers; the same command resumes the run",
             )
 
 
 # -- on the driver --------------------------------------------------------------------------------
 
 _Bundle = list[tuple[int, Task]]
-"""Tasks, each with its number in the group, that one worker computes one after the other."""
+"""Tasks with their numbers in the group, which one worker computes one after the other."""
 
 
 def _bundles(tasks: Sequence[Task], total: float, partitions: int | None) -> list[_Bundle]:
-    """Long tasks alone, the longest first; short ones together, for each costs Spark a moment."""
+    """Long tasks alone, the longest first; short ones together, because of Spark's overhead."""
     numbered = sorted(enumerate(tasks), key=lambda pair: (-pair[1].weight, pair[0]))
     if partitions is not None:
         return [bundle for n in range(partitions) if (bundle := numbered[n::partitions])]
@@ -173,23 +162,22 @@ def _run_group(
 
 
 def _lost(problem: Exception, bundles: list[_Bundle]) -> SparkFailed:
-    told = failure(problem)
     found = _FAILED_PARTITION.search(str(problem))
     if found and int(found[1]) < len(bundles):
         return SparkFailed(
-            f"{ATTEMPTS} workers died over it, one after the other",
+            f"{ATTEMPTS} workers died on this task, one after the other",
             place=bundles[int(found[1])][0][1].label,
             remedy="if memory ran out, give each task more of it, or use fewer cores",
         )
-    return told
+    return failure(problem)
 
 
 # -- on an executor -------------------------------------------------------------------------------
 
 _Outcome = dict[str, bytes] | QnsError | RuntimeError
-"""Tables as Arrow streams; or what is wrong with the task; or a failure of ours, with its stack.
+"""Tables as Arrow streams, an error in the task's input, or a bug with its stack trace.
 
-An error comes back as a result: to try again, as Spark would, cannot mend it."""
+An error is returned as a result, because a retry by Spark would fail again."""
 
 
 def _compute(shared: Any, done: Any, number: int) -> list[tuple[int, _Outcome]]:

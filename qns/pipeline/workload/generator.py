@@ -1,7 +1,7 @@
-"""Generator: the subscriptions, unsubscriptions and events of a scenario.
+"""Generator: draws the subscriptions, unsubscriptions and events of a scenario.
 
-Random numbers come in blocks of 8,192 rows, each from a stream of its own, keyed by seed, purpose,
-organisation and block. So it does not matter who draws a block, when, or beside what else.
+Random numbers come in blocks of 8,192 rows. Each block has its own stream, keyed by seed, purpose,
+organisation and number. So its contents do not depend on who draws it, or on other draws.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ NEVER: Final = np.iinfo(np.int64).max
 
 
 class Block(NamedTuple):
-    """Generated subscriptions as arrays, one row each; constraints of row i are start[i:i + 1]."""
+    """Generated subscriptions as arrays; the constraints of row i are start[i] to start[i + 1]."""
 
     data_class: NDArray[np.int32]
     only: NDArray[np.bool_]
     scope: NDArray[np.int32]
     named: NDArray[np.bool_]
-    """Whether sources are given."""
+    """True if the subscription names its sources."""
     sources: NDArray[np.uint64]
-    """A bit for each source; all bits where none is given."""
+    """A bit for each source; all bits if it names none."""
     start: NDArray[np.int32]
     axis: NDArray[np.int32]
     low: NDArray[np.int32]
     high: NDArray[np.int32]
     bound: NDArray[np.int64]
-    """How tight: (low + 1, values − high) in two lanes of 16 bits."""
+    """How narrow the interval is: (low + 1, values − high) in two lanes of 16 bits."""
     pin: NDArray[np.int32]
-    """The rank, if it pins one."""
+    """The rank of an equality; RANGE for an interval."""
 
 
 class Operation(NamedTuple):
     arrived: int
-    """How many subscriptions of the organisation have arrived, this one included."""
+    """The number of subscriptions of the organisation so far, including this one."""
     id: str
     subscription: Subscription | None
-    """None: it is unsubscribed."""
+    """None for an unsubscription."""
 
 
 def words(organisations: int) -> int:
-    """How many words the bits of all organisations take, with one for everybody and one for ⊥."""
+    """The number of words for the bits of all organisations, of "everybody" and of ⊥."""
     return (organisations + 2 + WORD - 1) // WORD
 
 
 class Generator:
-    """The draws of one scenario."""
+    """Draws the workload of one scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -138,7 +138,7 @@ class Generator:
         )
 
     def victims(self, organisation: str, arrivals: int) -> NDArray[np.int64]:
-        """Who unsubscribes after each arrival: its number from 0, or −1 for nobody."""
+        """The number of the subscription that is removed after each arrival, or −1 for none."""
         own, churn = self._numbers[organisation], self.scenario.churn
         if not churn:
             return np.full(arrivals, -1, np.int64)
@@ -152,7 +152,7 @@ class Generator:
         return victims
 
     def operations(self, organisation: str, arrivals: int) -> Iterator[Operation]:
-        """All that happens until so many subscriptions have arrived, as real subscriptions."""
+        """Yields all changes until so many subscriptions have arrived."""
         victims = self.victims(organisation, arrivals)
         for number in range(0, arrivals, BLOCK):
             block = self.block(organisation, number // BLOCK, min(BLOCK, arrivals - number))
@@ -163,6 +163,7 @@ class Generator:
                     yield Operation(at + 1, f"{organisation}-{victims[at] + 1}", None)
 
     def real(self, block: Block, row: int) -> Subscription:
+        """The row of a block as a Subscription."""
         sources = None
         if block.named[row]:
             bits = int.from_bytes(block.sources[row].astype("<u8").tobytes(), "little")
@@ -176,7 +177,7 @@ class Generator:
         )
 
     def events(self, count: int) -> Iterator[Event]:
-        """Publications; class, publisher among its hosts and every value are uniform."""
+        """Yields events with uniform class, publisher (among the hosts of the class) and values."""
         schema, hosts = self.scenario.schema, self.scenario.hosts
         hosted = [
             (number, [name for name in hosts if path in hosts[name]])
@@ -197,16 +198,8 @@ class Generator:
                 yield Event(f"e{start + row + 1}", schema.classes[number], source, values)
 
 
-def operations(scenario: Scenario, organisation: str, arrivals: int) -> Iterator[Operation]:
-    return Generator(scenario).operations(organisation, arrivals)
-
-
-def events(scenario: Scenario, count: int) -> Iterator[Event]:
-    return Generator(scenario).events(count)
-
-
 def _zipf(size: int, exponent: float) -> Floats:
-    """The cumulated popularity of the first, the first two … of so many."""
+    """The cumulative popularity of the first, the first two, … of `size` values."""
     weights = np.arange(1, size + 1, dtype=np.float64) ** -exponent
     cumulated: Floats = np.cumsum(weights / weights.sum())
     cumulated[-1] = 1.0
@@ -215,7 +208,7 @@ def _zipf(size: int, exponent: float) -> Floats:
 
 @compiled
 def _place(cumulated: Any, size: Any, uniform: Any) -> Any:
-    """The first place whose cumulated popularity is above the uniform."""
+    """The first place whose cumulative popularity is above the uniform number."""
     low, high = 0, size - 1
     while low < high:
         middle = (low + high) >> 1
@@ -320,7 +313,7 @@ def _drawn(
                 sources[row, word] = 0
             others = organisations - 1
             many = min(1 + int(one[3] * most_sources), others)
-            for nth in range(many):  # Floyd's way to draw different ones
+            for nth in range(many):  # Floyd's algorithm draws distinct ones
                 last = others - many + nth
                 drawn = int(one[_HEAD + nth] * (last + 1))
                 for _ in range(2):

@@ -1,7 +1,7 @@
-"""Scenario: one workload to be computed, all of it in one value that executors can be sent.
+"""Scenario: one workload as one value that can be sent to executors.
 
-Who takes part and hosts what, how subscriptions are drawn, how many, and from which seed. Two
-scenarios that are equal give the same results, down to the last byte, wherever they are computed.
+It has the organisations with the classes that they host, how subscriptions are drawn, their number
+and the seed. Equal scenarios give byte-identical results on any computer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from qns.d2q.schema import Schema
 from qns.d2q.shipped import WEATHER
@@ -21,7 +21,7 @@ from qns.federation.shipped import WEATHER_PARTIAL
 FEWEST_ORGANISATIONS: Final = 2
 MOST_ORGANISATIONS: Final = 500
 MOST_SUBSCRIPTIONS: Final = 10**8
-"""Of one organisation: all of them are in the memory of one executor."""
+"""The most subscriptions of one organisation, which must fit into the memory of one executor."""
 MOST_VALUES: Final = 10_000
 MAPPINGS: Final = ("partial", "full")
 
@@ -31,35 +31,36 @@ Hosts = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How subscriptions are drawn. Nothing here is known of real users: each default is the
-    plainest choice, and the sensitivity table shows what another one does."""
+    """How subscriptions are drawn. There are no data of real users, so each default is the simplest
+    choice, and the sensitivity table shows the effect of others."""
 
     constrained: float = 0.5
-    """The chance that a data property of the class or of one that encloses it is constrained."""
+    """Probability of a constraint on a data property of the class or of an enclosing class."""
     quality_constrained: float = 0.25
-    """The same for each dimension of the class's own properties: one of the four on average."""
+    """Probability of a constraint on each dimension of the class's own properties."""
     zipf: float = 1.0
-    """The exponent with which the values of an attribute are popular; 0: all alike."""
+    """Exponent of the popularity of an attribute's values; 0 makes all equally popular."""
     class_zipf: float = 0.0
-    """The same for the classes, in the order of the schema."""
+    """Exponent of the popularity of classes, in the order of the schema."""
     equality: float = 0.25
-    """Of the constraints on numbers, dates and qualities: how many ask for one value. The four
-    kinds =, ≤, ≥ and between are equally frequent. Strings and booleans know only =."""
+    """Share of equalities among constraints on numbers, dates and qualities. By default the four
+    kinds =, ≤, ≥ and between are equally frequent. Strings and booleans have only =."""
     between: float = 0.25
+    """Share of intervals among these constraints."""
     sources_given: float = 0.2
-    """How many subscriptions name their sources."""
+    """Share of subscriptions that name their sources."""
     most_sources: int = 3
-    """From 1 to so many, all numbers alike; any organisations but the subscriber's own."""
+    """The number of sources is uniform from 1 to this; the subscriber's own is excluded."""
     only: float = 0.0
-    """How many of those without quality constraints leave out the classes below theirs."""
+    """Share of subscriptions without quality constraints that exclude the classes below theirs."""
     values: int = 10
-    """How many different values an attribute has; booleans two. About as many as a dimension."""
+    """The number of values of an attribute; booleans have two."""
     quality_values: int = 9
-    """Thresholds from 0.1 to 0.9, the labels' numbers among them."""
+    """The number of thresholds of a dimension: from 0.1 to 0.9, including those of the labels."""
     least_constraints: int = 1
-    """A subscription to everything would contain all others and end the experiment."""
+    """A subscription without constraints would contain all others and end the experiment."""
     mildest_first: bool = False
-    """Whether the popular thresholds are the low ones; otherwise popularity follows no order."""
+    """True if low thresholds are the popular ones; otherwise popularity has no order."""
 
     def __post_init__(self) -> None:
         for name in ("constrained", "quality_constrained", "equality", "between", "only"):
@@ -90,12 +91,12 @@ class Scenario:
     schema: Schema
     hosts: Hosts
     mapping: str
-    """What the mapping is called in reports."""
+    """The name of the mapping in reports."""
     seed: int
     checkpoints: tuple[int, ...]
-    """How many subscriptions of each organisation have arrived when it is counted; rising."""
+    """The numbers of subscriptions of each organisation at which counts are taken; ascending."""
     churn: float = 0.0
-    """The chance that an arrival is followed by an unsubscription of somebody, all alike."""
+    """Probability that an arrival is followed by the removal of a random live subscription."""
     workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
@@ -130,11 +131,11 @@ class Scenario:
 
     @property
     def subscriptions(self) -> int:
-        """Of each organisation, in all."""
+        """The total number of subscriptions of each organisation."""
         return self.checkpoints[-1]
 
     def described(self) -> dict[str, object]:
-        """All of it in plain values, for people and for `id`."""
+        """The whole scenario in plain values, for reports and for `id`."""
         properties = self.schema.properties
         return {
             "schema": {
@@ -149,18 +150,29 @@ class Scenario:
             "workload": asdict(self.workload),
         }
 
+    def columns(self) -> dict[str, Any]:
+        """The columns that every row of every table has."""
+        return {
+            "scenario": self.id,
+            "mapping": self.mapping,
+            "organisations": len(self.organisations),
+            "churn": self.churn,
+            "seed": self.seed,
+        }
+
     @property
     def id(self) -> str:
-        """A name that is the same for equal scenarios only."""
+        """A digest that is the same only for equal scenarios."""
         text = json.dumps(self.described(), ensure_ascii=False, sort_keys=True)
         return sha256(text.encode()).hexdigest()[:16]
 
 
 def hosts_of(schema: Schema, organisations: int, mapping: str) -> Hosts:
-    """`full`: everybody hosts everything. `partial`: as the ten of semantics §12, over and over.
+    """The hosts of a mapping with so many organisations.
 
-    In another schema everybody hosts the classes at the top, and each class below them is hosted by
-    every other organisation, those of one class starting one further on than those of the last.
+    `full`: every organisation hosts every class. `partial`: the ten of semantics §12, repeated. In
+    another schema every organisation hosts the top classes, and every second one hosts each class
+    below them, shifted by one from class to class.
     """
     if mapping not in MAPPINGS:
         raise NameNotKnown("mapping", mapping, MAPPINGS)
@@ -198,4 +210,4 @@ def _check_share(name: str, share: float) -> None:
 
 
 HARD: Final = Workload(equality=1.0, between=0.0, sources_given=1.0, values=1_000)
-"""Equalities only, among many values, sources always given: little contains anything."""
+"""Only equalities among many values, with sources: few subscriptions contain others."""

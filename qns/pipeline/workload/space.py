@@ -1,9 +1,9 @@
-"""Space: what generated subscriptions and events are about, as small numbers and as real values.
+"""Space: the attributes and scopes of generated workloads, as small numbers and as real values.
 
-Each attribute has a grid of values that rise with their rank. The attributes of a class are
-numbered along its lineage, outermost first, then the dimensions of its own properties; so an
-attribute has the same number in every class that inherits it. Scopes are numbered too: the classes
-below each class, and each class alone.
+Each attribute has a grid of ascending values. The attributes of a class are numbered along its
+lineage, outermost first, then the dimensions of its own properties, so an attribute has the same
+number in every class that inherits it. Scopes are numbered, too: each class with the classes below
+it, and each class alone.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from qns.d2q.schema import Attribute, Schema
 from qns.pipeline.workload.scenario import Scenario, Workload
 
 RANGE: Final = -1
-"""In the place of a pinned rank: the constraint is an interval."""
+"""In place of a pinned rank, this marks an interval."""
 
 _FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One attribute with its grid."""
+    """One attribute with its grid of values."""
 
     name: str
     domain: Domain
     keys: tuple[Key, ...]
     number: int
-    """Its place in the whole schema: popularity differs from attribute to attribute."""
+    """Its place in the whole schema, which selects the popularity of its values."""
 
     @property
     def is_ordered(self) -> bool:
-        """Whether thresholds make sense on it."""
+        """True if constraints can be thresholds."""
         return self.domain.ordered and self.domain is not BOOLEAN
 
     def value_set(self, low: int, high: int) -> ValueSet:
-        """From rank to rank; below the first and above the last means without bound."""
+        """The values from rank to rank; a rank outside of the grid means no bound."""
         if self.domain is STRING:
-            assert low == high, "strings are only compared for equality"
+            assert low == high, "strings have only equalities"
             return Strings.of([str(self.keys[low])])
         lowest = self.keys[low] if low >= 0 else self.domain.lo
         highest = self.keys[high] if high < len(self.keys) else self.domain.hi
@@ -67,7 +67,7 @@ class Space:
 
     @cached_property
     def axes(self) -> tuple[tuple[Axis, ...], ...]:
-        """For each class of the schema, in its order: the attributes of its subscriptions."""
+        """For each class, in the order of the schema: the attributes of its subscriptions."""
         every: dict[str, Axis] = {}
         by_class = []
         for path in self.schema.classes:
@@ -81,7 +81,7 @@ class Space:
 
     @cached_property
     def data_axes(self) -> tuple[int, ...]:
-        """For each class: how many of its attributes, the first ones, are data."""
+        """For each class: the number of its data attributes, which come first."""
         return tuple(
             sum(len(self.schema.properties[owner]) for owner in self.schema.lineage(path))
             for path in self.schema.classes
@@ -89,7 +89,7 @@ class Space:
 
     @cached_property
     def scopes(self) -> tuple[frozenset[str], ...]:
-        """Every scope that a subscription can have; those of a class with nothing below are one."""
+        """Every scope that a subscription can have; a class without subclasses has only one."""
         found: dict[frozenset[str], None] = {}
         for path in self.schema.classes:
             found.setdefault(self.schema.scope(path))
@@ -98,7 +98,7 @@ class Space:
 
     @cached_property
     def scope_numbers(self) -> tuple[tuple[int, int], ...]:
-        """For each class: the numbers of its scope with the classes below, and of it alone."""
+        """For each class: the number of its scope with the classes below, and of its own."""
         numbers = {scope: number for number, scope in enumerate(self.scopes)}
         return tuple(
             (numbers[self.schema.scope(path)], numbers[self.schema.scope(path, only=True)])
@@ -112,7 +112,7 @@ class Space:
         sources: frozenset[str] | None,
         constraints: list[tuple[int, int, int]],
     ) -> Subscription:
-        """The real one; constraints are (attribute of the class, lowest rank, highest rank)."""
+        """A Subscription; constraints are (attribute of the class, lowest rank, highest rank)."""
         path = self.schema.classes[class_number]
         axes = self.axes[class_number]
         return Subscription(

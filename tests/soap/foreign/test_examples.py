@@ -1,10 +1,12 @@
-"""The example clients in PHP, JavaScript and C++: foreign SOAP stacks against the served WSDL."""
+"""The example clients in five languages work with a peer, and those with a WSDL with its WSDL."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +35,7 @@ RefusedFault: Nobody is not a member of the federation
 
 @dataclass(frozen=True)
 class Stack:
-    """How the two programs of one language are started."""
+    """The commands that start the two programs of one language."""
 
     user: list[str]
     organisation: list[str]
@@ -49,6 +51,28 @@ class Stack:
         assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
         assert done.stderr == b""
         return done.stdout.decode()
+
+
+def python(_: Path) -> Stack:
+    folder = CLIENTS / "python"
+    programs = (folder / "user.py", folder / "organisation.py")
+    user, organisation = ([sys.executable, "-X", "utf8", str(each)] for each in programs)
+    return Stack(user, organisation)
+
+
+def java(scratch: Path) -> Stack:
+    if shutil.which("java") is None or shutil.which("javac") is None:
+        pytest.skip("no java or javac: install a JDK, version 17 or newer")
+    version = subprocess.run(["javac", "-version"], capture_output=True, check=True)
+    number = re.search(r"[0-9]+", version.stdout.decode() + version.stderr.decode())
+    if number is None or int(number[0]) < 17:
+        pytest.skip("javac is too old: install a JDK, version 17 or newer")
+    sources = sorted(str(each) for each in (CLIENTS / "java").glob("*.java"))
+    command = ["javac", "-encoding", "UTF-8", "-Werror", "-d", str(scratch), *sources]
+    made = subprocess.run(command, capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr.decode()
+    start = ["java", "-cp", str(scratch)]
+    return Stack([*start, "User"], [*start, "Organisation"])
 
 
 def php(_: Path) -> Stack:
@@ -85,7 +109,13 @@ def cpp(scratch: Path) -> Stack:
     return Stack([str(scratch / "user")], [str(scratch / "organisation")])
 
 
-STACKS: dict[str, Callable[[Path], Stack]] = {"php": php, "javascript": javascript, "cpp": cpp}
+STACKS: dict[str, Callable[[Path], Stack]] = {
+    "python": python,
+    "java": java,
+    "php": php,
+    "javascript": javascript,
+    "cpp": cpp,
+}
 
 
 @pytest.fixture(scope="session", params=STACKS)
@@ -93,16 +123,12 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return STACKS[request.param](tmp_path_factory.mktemp(request.param))
 
 
-def test_a_user_in_another_language_subscribes_publishes_pulls_and_acknowledges(
-    stack: Stack, peer: str
-) -> None:
+def test_user_program_subscribes_publishes_pulls_and_acknowledges(stack: Stack, peer: str) -> None:
     assert stack.run(stack.user, peer) == USER
-    assert stack.run(stack.user, peer) == USER  # and again: it leaves nothing behind
+    assert stack.run(stack.user, peer) == USER  # the first run left nothing behind
 
 
-def test_an_organisation_in_another_language_tells_its_view_and_notifies(
-    stack: Stack, peer: str
-) -> None:
+def test_organisation_program_sends_its_view_and_notifies(stack: Stack, peer: str) -> None:
     with Client(peer, "bruno") as bruno:
         bruno.subscribe("Enterprise/Holder", id="all")
         assert stack.run(stack.organisation, peer) == ORGANISATION
@@ -112,7 +138,7 @@ def test_an_organisation_in_another_language_tells_its_view_and_notifies(
         assert delivered.fields["quality"] == {"Name.accuracy": 0.3}
 
         event = {"id": "e1", "class": "Enterprise/Holder", "source": "INPS"}
-        assert bruno.publish(event).sent_to == ("CoC",)  # it asked for that
+        assert bruno.publish(event).sent_to == ("CoC",)  # the program's view matches the event
 
-        assert stack.run(stack.organisation, peer) == ORGANISATION  # and again, under number 2
+        assert stack.run(stack.organisation, peer) == ORGANISATION  # it notifies with number 2
         assert [each.source for each in bruno.pull("all", after=1)] == ["INPS", "CoC"]

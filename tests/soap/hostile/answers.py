@@ -1,4 +1,4 @@
-"""What a peer is made to hold before the corpus, and what kind of answer it gave."""
+"""The requests that fill a peer before the corpus is sent, and the kinds of its answers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.soap.hostile.wire import (
 )
 
 LONGEST_ANSWER = 20_000
-"""Bytes: it says what is wrong, it does not send back what came."""
+"""Bytes of an answer: it names the problem and does not repeat the request."""
 _TAKEN = f"{{{NAMESPACE}}}taken"
 
-# A delivery and a forwarded event of INAIL, an event of INPS itself, subscriptions of two users.
+# Subscriptions of two users, a delivered and forwarded event of INAIL, and an event of INPS.
 BEFORE: list[tuple[Port, bytes]] = [
     (Port.LOCAL, subscribe("Enterprise/Holder", id="s1")),
     (Port.LOCAL, subscribe("Enterprise/Holder", id="s2", owner="bruno")),
@@ -45,7 +45,7 @@ BEFORE: list[tuple[Port, bytes]] = [
 
 
 def kind_of(status: int, body: bytes) -> Answer:
-    """AssertionError for an answer that no peer may give."""
+    """Returns the kind of an answer; raises AssertionError for one that no peer may give."""
     assert body.startswith(b"<"), (status, body)
     assert len(body) <= LONGEST_ANSWER
     content = etree.fromstring(body).find(f"{{{SOAP}}}Body")[0]  # type: ignore[index]
@@ -53,7 +53,7 @@ def kind_of(status: int, body: bytes) -> Answer:
         assert status == 200
         outcomes = [each.text for each in content.iter(_TAKEN)]
         return Answer.NOT_TAKEN if outcomes and set(outcomes) == {"false"} else Answer.SERVED
-    assert status == 500
+    assert status in (500, 413)
     assert b"Traceback" not in body
     code, detail = content.findtext("faultcode"), content.find("detail")
     if detail is None:

@@ -1,4 +1,4 @@
-"""A hostile request, and how a peer is to answer it."""
+"""A hostile request, with the answer that a peer must give."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from qns.soap.shapes import Port
 
 
 class Answer(Enum):
-    """Whatever the answer is, nothing in the store changes."""
+    """The kinds of answers. With none of them does anything in the store change."""
 
     INVALID = "InvalidFault"
     REFUSED = "RefusedFault"
     BUSY = "BusyFault"
     NOT_UNDERSTOOD = "MustUnderstand"
-    """Only a fault code: SOAP 1.1 allows no detail about a header."""
+    """A fault with only a code: SOAP 1.1 allows no detail about a header."""
     NOT_TAKEN = "not taken"
-    """An ordinary reply of notify, in which each outcome says no."""
+    """A reply of notify in which no notification is taken."""
     SERVED = "served"
-    """Strange, but allowed, and without consequences."""
+    """A reply to a request that is unusual but allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Case:
     name: str
     port: Port
     make: Callable[[], bytes]
-    """Made when it is needed: some are long."""
+    """Builds the body when it is needed, because some bodies are long."""
     answer: Answer = Answer.INVALID
     headers: dict[str, str] = field(default_factory=dict)
 

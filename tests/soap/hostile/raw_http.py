@@ -1,4 +1,4 @@
-"""Bytes on a connection that are no sound HTTP request; each is refused, or the line is dropped."""
+"""Bytes that are not a valid HTTP request; the peer rejects each or closes the connection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ CASES: Final[dict[str, bytes]] = {
     "POST to /health": b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
     "another path": b"GET /../../../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "HTTP/3.7": b"POST /peer HTTP/3.7\r\nHost: localhost\r\n\r\n",
-    "a path of 100,000 characters": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    "a path of 100,000 characters": b"GET /"
+    + b"a" * 100_000
+    + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a header of 100,000 characters": _with(b"X: " + b"a" * 100_000 + b"\r\n" + _TRUE_LENGTH),
     "a header without a colon": _with(b"banana\r\n" + _TRUE_LENGTH),
     "a NUL in a header": _with(b"X: \x00\r\n" + _TRUE_LENGTH),

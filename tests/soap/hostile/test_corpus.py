@@ -1,4 +1,4 @@
-"""Every request of the hostile corpus at a peer on its store, without HTTP in between."""
+"""Sends every request of the hostile corpus to a gateway, without HTTP."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from qns.cbr.index import DictionaryIndex
 from qns.federation.document_xml import write_federation
 from qns.federation.shipped import AGENCIES_FEDERATION
-from qns.gateway import Gateway
-from qns.recovery import Settings
+from qns.peer.gateway import Gateway
+from qns.peer.recovery import Settings
+from qns.peer.tuning import Tuning
 from qns.soap.endpoint import Endpoint, HttpReply, SoapRefusal
 from qns.soap.shapes import Port
 from qns.store.lineage import MemoryLineage
 from qns.store.sqlite import SqliteStore
-from qns.tuning import Tuning
 from tests.soap.hostile.answers import BEFORE, kind_of
 from tests.soap.hostile.case import Answer
 from tests.soap.hostile.corpus import CASES
@@ -29,7 +29,7 @@ _PLAIN = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": '""'}
 
 @dataclass
 class Desk:
-    """INPS with its store; whatever is not an answer gets out as an exception."""
+    """The gateway of INPS with its endpoint; an unexpected exception is not caught."""
 
     gateway: Gateway
     endpoint: Endpoint
@@ -65,7 +65,9 @@ def desk() -> Iterator[Desk]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_hostile_request_gets_its_answer_and_changes_nothing(desk: Desk, name: str) -> None:
+def test_hostile_request_gets_the_expected_answer_and_changes_nothing(
+    desk: Desk, name: str
+) -> None:
     case = CASES[name]
     body = case.make()
     for each in dict.fromkeys((body, with_header(body))):
@@ -76,20 +78,20 @@ def test_a_hostile_request_gets_its_answer_and_changes_nothing(desk: Desk, name:
 
 
 def with_header(body: bytes) -> bytes:
-    """The same with a header that nobody need understand: spyne reads what is unusual."""
+    """Returns the body with an optional unknown header, so that spyne reads the envelope."""
     if b"<s:Header" in body:
         return body
     header = b'<s:Header><h:x xmlns:h="urn:some:header"/></s:Header>'
     return body.replace(b"<s:Body>", header + b"<s:Body>", 1)
 
 
-def test_the_corpus_is_large_and_has_every_kind_of_answer() -> None:
+def test_corpus_has_at_least_60_cases_and_every_kind_of_answer() -> None:
     assert len(CASES) >= 60
     assert {case.answer for case in CASES.values()} == set(Answer)
 
 
-def test_a_true_request_changes_the_store(desk: Desk) -> None:
-    """Otherwise the corpus could be about a peer to which nothing happens."""
+def test_valid_request_changes_the_store(desk: Desk) -> None:
+    """Shows that the comparison in the test of the corpus can detect a change."""
     store = desk.gateway.store
     before = content(store)
     assert {"subscriptions", "deliveries", "custody", "events", "inbound"} <= set(before)

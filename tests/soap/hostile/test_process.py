@@ -1,4 +1,4 @@
-"""The hostile corpus at a real peer process over real HTTP: answered in time, nothing changed."""
+"""Sends the hostile corpus to a peer process over HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.soap.hostile.xml_attacks import event_of_names, new_names, subscripti
 from tests.store.rows import content
 
 LONGEST_S = 1.0
-"""Of the peer's own processor time, so that what else runs here does not count."""
+"""Processor time of the peer for one request; other processes of the machine do not count."""
 MOST_MEMORY_KIB = 320 * 1024
 PATIENCE_S = 30.0
 Make = Callable[[int, int], bytes]
@@ -33,7 +33,7 @@ _PLAIN = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": '""'}
 
 
 class Victim:
-    """INPS as a process of its own; of the other organisations no peer runs."""
+    """The peer process of INPS; the other organisations run no peers."""
 
     def __init__(self, folder: Path) -> None:
         federation = agencies_on_loopback()
@@ -45,10 +45,10 @@ class Victim:
         return kind_of(status, answer)
 
     def drop(self, data: bytes) -> bytes:
-        """What comes back for bytes on a connection after which nothing more is sent."""
+        """Sends bytes on a new connection, closes it for writing and returns the answer."""
         address = urlsplit(self.peer.endpoint)
         with socket.create_connection((address.hostname, address.port), PATIENCE_S) as line:
-            with suppress(ConnectionError):  # it may be dropped before all is sent
+            with suppress(ConnectionError):  # the peer may close it before all is sent
                 line.sendall(data)
                 line.shutdown(socket.SHUT_WR)
             answer = b""
@@ -58,16 +58,17 @@ class Victim:
             return answer
 
     def rows(self) -> dict[str, list[Any]]:
-        """Every row on the disk; from a copy, because the peer keeps its file locked."""
+        """Returns every row on the disk. It reads a copy, because the peer locks its file."""
         copy = self.store.with_name("copy.db")
-        for file in self.store.parent.glob(f"{self.store.name}*"):
+        for file in filter(Path.is_file, self.store.parent.glob(f"{self.store.name}*")):
             shutil.copy(file, file.with_name(file.name.replace(self.store.name, copy.name)))
         with SqliteStore(copy) as store:
             return content(store)
 
     def written(self) -> list[bytes]:
-        """The bytes on the disk: as long as they are the same, so are the rows."""
-        return [file.read_bytes() for file in sorted(self.store.parent.glob("INPS.db*"))]
+        """Returns the bytes of the store's files; while they are equal, so are the rows."""
+        files = filter(Path.is_file, sorted(self.store.parent.glob("INPS.db*")))
+        return [file.read_bytes() for file in files]
 
     @property
     def _process(self) -> Path:
@@ -99,7 +100,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
             victim.peer.kill()
 
 
-def test_the_corpus_is_answered_in_time_and_changes_nothing(victim: Victim) -> None:
+def test_process_answers_the_corpus_in_time_and_changes_nothing(victim: Victim) -> None:
     before, written = victim.rows(), victim.written()
     assert before["subscriptions"]
     wrong = []
@@ -119,7 +120,7 @@ def test_the_corpus_is_answered_in_time_and_changes_nothing(victim: Victim) -> N
 
 
 @pytest.mark.parametrize("name", raw_http.CASES)
-def test_what_is_no_http_is_refused_or_dropped(victim: Victim, name: str) -> None:
+def test_process_rejects_or_drops_bytes_that_are_not_http(victim: Victim, name: str) -> None:
     written = victim.written()
     answer = victim.drop(raw_http.CASES[name])
     assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 500", b"HTTP/1.0 4"))
@@ -129,17 +130,17 @@ def test_what_is_no_http_is_refused_or_dropped(victim: Victim, name: str) -> Non
 
 
 @pytest.mark.parametrize("make", [new_names, event_of_names, subscription_of_names])
-def test_ever_new_names_do_not_fill_the_memory(victim: Victim, make: Make) -> None:
-    """20 MB of names that nobody sent before; lxml alone would keep all of them."""
+def test_new_names_do_not_fill_the_memory_of_the_process(victim: Victim, make: Make) -> None:
+    """Sends 20 MB of new names; lxml alone would keep all of them."""
     port = Port.LOCAL if make is subscription_of_names else Port.PEER
-    for turn in range(200):
-        if turn == 20:
+    for sent in range(200):
+        if sent == 20:
             before = victim.memory_kib()
         assert victim.answer(port, _PLAIN, make(900, 120)) is not Answer.SERVED
     assert victim.memory_kib() - before < 8 * 1024
 
 
-def test_a_log_of_the_corpus_does_not_repeat_it(victim: Victim) -> None:
+def test_log_of_the_process_does_not_quote_long_requests(victim: Victim) -> None:
     longest = max(len(line) for line in victim.peer.log.read_text().splitlines())
     assert longest < 5_000
     assert "Traceback" not in victim.peer.log.read_text()

@@ -1,4 +1,4 @@
-"""Sound requests as text, to be made hostile by changing one thing."""
+"""Builds valid requests as text; keyword arguments replace parts of them to make them hostile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QNS = "urn:qns:peer:1"
 
 
 def envelope(body: str, header: str = "", attributes: str = "") -> bytes:
-    """`body` is what stands in Body."""
+    """Returns an envelope whose Body contains the text `body`."""
     head = f"<s:Header>{header}</s:Header>" if header else ""
     text = (
         f'<s:Envelope xmlns:s="{SOAP}" xmlns="{QNS}" '
@@ -28,7 +28,10 @@ def element(name: str, content: object = "") -> str:
 
 
 def elements(**contents: object) -> str:
-    """None leaves an element out, a list repeats it; a trailing _ is dropped from its name."""
+    """Returns elements as text.
+
+    None omits an element and a list repeats it. A trailing _ is removed from the name.
+    """
     return "".join(
         element(name.rstrip("_"), each)
         for name, content in contents.items()
@@ -60,7 +63,7 @@ def base64(data: bytes) -> str:
 
 
 def entry(**changed: object) -> str:
-    """What stands in an entry: the place of INPS in the stream of INAIL."""
+    """Returns the content of an entry of INPS in the stream of INAIL."""
     sound = {"receiver": "INPS", "joined": 1, "epoch": 1, "number": 2, "confirmed": 1}
     return elements(**sound | changed)
 
@@ -81,8 +84,8 @@ def notification(**changed: object) -> str:
 
 
 def notify(*notifications: str, skips: str = "", **changed: object) -> bytes:
-    told = "".join(notifications or [notification()])
-    return envelope(element("notify", origin(**changed) + told + skips))
+    content = "".join(notifications or [notification()])
+    return envelope(element("notify", origin(**changed) + content + skips))
 
 
 def standing(**changed: object) -> str:
@@ -123,7 +126,7 @@ def ask_local(operation: str, **contents: object) -> bytes:
 
 
 def subscribe(text: str, **more: object) -> bytes:
-    """`text` as it stands between the tags."""
+    """Returns a request to subscribe; `text` is used without escaping."""
     sound = {"subscription": text, "id": None, "group": None, "lifetime": None}
     return ask_local("subscribe", **sound | more)
 

@@ -1,4 +1,4 @@
-"""XML that is meant to cost time or memory, or to fetch what it should not."""
+"""XML that is made to waste time or memory, or to read files and addresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.soap.hostile.wire import (
     subscribe,
 )
 
-_RANDOM = Random(4)  # names that differ, not secrets
+_RANDOM = Random(4)  # makes different names; they need not be unpredictable
 
 
 def doctype(declaration: str, inside: str = "s1") -> bytes:
@@ -57,7 +57,7 @@ def _deep(name: str, levels: int, content: str = "") -> bytes:
 
 
 def new_names(number: int, length: int) -> bytes:
-    """Others at every call."""
+    """Returns a request with new names, different at every call."""
     return ask_peer("gossip", "".join(f"<{word(length)}/>" for _ in range(number)))
 
 
@@ -80,7 +80,7 @@ def _spread_namespaces() -> bytes:
 
 
 def _shadowed_namespaces() -> bytes:
-    """Every level declares the prefix anew."""
+    """Returns a request in which every level declares the same prefix again."""
     opening = "".join(f'<p:a xmlns:p="u:{n}">' for n in range(120))
     return envelope(opening + "</p:a>" * 120)
 
@@ -118,7 +118,7 @@ CASES: list[Case] = [
         "quadratic blow-up",
         lambda: doctype(_entity("a" * 50_000), "&a;" * 50_000),
     ),
-    local("an entity nobody declared", lambda: pull(id="&s1;")),
+    local("an undeclared entity", lambda: pull(id="&s1;")),
     local("an entity in an attribute", lambda: envelope('<pull id="&s1;"/>')),
     local("100,000 entities", lambda: subscribe("&a;" * 100_000)),
     local("a character that XML forbids, by number", lambda: pull(id="&#0;")),
@@ -156,7 +156,7 @@ CASES: list[Case] = [
     peer("100,000 namespaces", lambda: _namespaces(60_000)),
     peer("15,000 namespaces on as many elements", _spread_namespaces),
     peer("namespaces that hide each other", _shadowed_namespaces),
-    peer("a prefix nobody declared", lambda: envelope("<q:gossip/>")),
+    peer("an undeclared prefix", lambda: envelope("<q:gossip/>")),
     peer("the prefix xmlns itself", lambda: envelope('<gossip xmlns:xmlns="u"/>')),
     peer("another xml prefix", lambda: envelope('<gossip xmlns:xml="u"/>')),
     peer("129 levels", lambda: _deep("gossip", 130)),

@@ -1,0 +1,116 @@
+"""External Merge Table: the views that consumers have sent to this producer (thesis 5.4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from math import inf
+
+from qns.cbr.subscription import Subscription
+from qns.d2q.normal_form import in_grown_schema
+from qns.d2q.schema import Schema
+from qns.d2q.subscription_xml import read_subscription
+from qns.edl.external_matcher import ExternalMatcher
+from qns.edl.merge_subscriptions_table import Digest
+from qns.edl.messages import ChangeSub
+from qns.edl.view_reader import ViewReader
+from qns.errors import LimitExceeded
+from qns.peer.ports import Store
+from qns.peer.tables import EXTERNAL, ExternalRow
+from qns.peer.turn import Turn
+
+
+@dataclass(slots=True, eq=False)
+class ExternalMergeTable:
+    schema: Schema
+    matcher: ExternalMatcher
+    most_elements: float = inf
+    """The limit of elements of one view."""
+    views: dict[str, dict[str, Subscription]] = field(default_factory=dict)
+    """Consumer -> the elements of its view, by their text."""
+    digests: dict[str, Digest] = field(default_factory=dict)
+    reader: ViewReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = ViewReader(self.schema)
+
+    def recover_from(self, store: Store) -> None:
+        for row in store.rows(EXTERNAL):
+            self.recover(row)
+
+    def recover(self, row: ExternalRow) -> None:
+        subscription = read_subscription(row.element, self.schema)
+        self._add(row.consumer, row.element, subscription)
+
+    def apply_schema(self, schema: Schema) -> None:
+        """Extends the scope of elements to classes that the schema has below theirs now."""
+        self.schema = schema
+        self.reader.apply_schema(schema)
+        for consumer, elements in self.views.items():
+            for text, subscription in list(elements.items()):
+                grown = in_grown_schema(subscription, schema)
+                if grown is not subscription:
+                    elements[text] = grown
+                    self.matcher.delete(consumer, text)
+                    self.matcher.insert(consumer, text, grown)
+
+    def view(self, consumer: str) -> Mapping[str, Subscription]:
+        return self.views.get(consumer, {})
+
+    def digest(self, consumer: str) -> str:
+        return str(self.digests.get(consumer, Digest()))
+
+    def apply(self, turn: Turn, consumer: str, change: ChangeSub) -> list[Subscription] | None:
+        """Applies the change and returns the elements that are new.
+
+        Returns None and changes nothing if the change does not fit what is here. Raises Busy if the
+        elements are so many that the next turns go on reading them.
+        """
+        known = self.view(consumer)
+        removed: Set[str]
+        if change.base is None:
+            removed = known.keys() - set(change.added)
+        else:
+            removed = set(change.removed)
+            if not removed <= known.keys():
+                return None
+        new = [text for text in change.added if text not in known]
+        size = len(known) - len(removed) + len(new)
+        if size > self.most_elements:
+            raise LimitExceeded(
+                f"the view of {consumer} has {size:,} elements, and the limit most_view_elements "
+                f"is {self.most_elements:,}",
+                remedy="end subscriptions, or subscribe to whole classes; or let the operator of "
+                "the producer raise the limit",
+            )
+        fresh = self.reader.read(consumer, new)
+        after = self.digests.get(consumer, Digest()).copy()
+        for text in removed:
+            after.remove(text)
+        for text in fresh:
+            after.add(text)
+        if str(after) != change.digest:
+            return None
+        for text in removed:
+            self._remove(turn, consumer, text)
+        for text, subscription in fresh.items():
+            self._add(consumer, text, subscription)
+            turn.put(EXTERNAL, ExternalRow(consumer, text))
+        return list(fresh.values())
+
+    def forget(self, turn: Turn, consumer: str) -> None:
+        """Removes the view of a consumer."""
+        self.reader.forget(consumer)
+        for text in list(self.view(consumer)):
+            self._remove(turn, consumer, text)
+
+    def _add(self, consumer: str, text: str, subscription: Subscription) -> None:
+        self.views.setdefault(consumer, {})[text] = subscription
+        self.digests.setdefault(consumer, Digest()).add(text)
+        self.matcher.insert(consumer, text, subscription)
+
+    def _remove(self, turn: Turn, consumer: str, text: str) -> None:
+        del self.views[consumer][text]
+        self.digests[consumer].remove(text)
+        self.matcher.delete(consumer, text)
+        turn.delete(EXTERNAL, consumer, text)

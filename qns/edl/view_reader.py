@@ -1,0 +1,80 @@
+"""View reader: reads the elements of large views in slices, so that no turn takes long.
+
+A change of a view takes effect only when all its elements are read. Until then the consumer is
+asked to repeat it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from qns.cbr.subscription import Subscription
+from qns.d2q.schema import Schema
+from qns.d2q.subscription_xml import read_subscription
+from qns.errors import Busy, QnsError
+
+SLICE_CHARACTERS: Final = 200_000
+"""About as many characters of elements are read in one turn, which takes some 60 ms."""
+
+
+@dataclass(slots=True, eq=False)
+class ViewReader:
+    schema: Schema
+    _read: dict[str, dict[str, Subscription]] = field(default_factory=dict)
+    """Consumer -> the elements that are read and not in force yet, by their text."""
+    _unread: dict[str, list[str]] = field(default_factory=dict)
+    """Consumer -> the elements that the next turns read, the next one last."""
+
+    @property
+    def is_reading(self) -> bool:
+        return bool(self._unread)
+
+    def read(self, consumer: str, texts: Iterable[str]) -> dict[str, Subscription]:
+        """Returns the elements by their texts.
+
+        Raises Busy if the next turns have to go on reading, and QnsError for an invalid element.
+        """
+        before = self._read.pop(consumer, {})
+        self._unread.pop(consumer, None)
+        wanted = list(dict.fromkeys(texts))
+        found = {text: before[text] for text in wanted if text in before}
+        unread = [text for text in reversed(wanted) if text not in found]
+        if unread:
+            self._read[consumer] = found  # also if the next one is invalid
+            self._read_slice(found, unread)
+        if unread:
+            self._unread[consumer] = unread
+            raise Busy(f"the {len(wanted):,} elements of the view of {consumer} are being read")
+        self._read.pop(consumer, None)
+        return found
+
+    def go_on(self) -> str | None:
+        """Reads a slice of a view; returns its consumer if all its elements are read now."""
+        for consumer, unread in self._unread.items():
+            with suppress(QnsError):  # the consumer gets the error when it repeats the change
+                self._read_slice(self._read[consumer], unread)
+                if unread:
+                    return None
+            del self._unread[consumer]
+            return consumer
+        return None
+
+    def forget(self, consumer: str) -> None:
+        self._read.pop(consumer, None)
+        self._unread.pop(consumer, None)
+
+    def apply_schema(self, schema: Schema) -> None:
+        """Reads everything again with a schema that has grown."""
+        self.schema = schema
+        self._read.clear()
+        self._unread.clear()
+
+    def _read_slice(self, found: dict[str, Subscription], unread: list[str]) -> None:
+        """Moves elements from the end of `unread` to `found`: at least one, if there is one."""
+        room = SLICE_CHARACTERS
+        while unread and room > 0:
+            found[unread[-1]] = read_subscription(unread[-1], self.schema)
+            room -= len(unread.pop())

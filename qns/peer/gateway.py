@@ -1,0 +1,167 @@
+"""Gateway: a peer with its store. Nothing leaves the peer before it is committed.
+
+Opening a gateway begins a new epoch and sends a hello to every producer. If a commit fails, the
+peer in memory is ahead of the disk: the gateway is discarded and opened again from the disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from qns.d2q.event_json import write_event_json
+from qns.errors import QnsError, StoreFailed
+from qns.iil.requests import InstallDocument
+from qns.peer.inputs import Effects, Input
+from qns.peer.lineage import begin_epoch, rotate_nonce
+from qns.peer.opening import UNCHANGED, DocumentPlan, first_document, inspect
+from qns.peer.peer import Peer
+from qns.peer.ports import Lineage, Mark, Store
+from qns.peer.recovery import Settings, recover
+from qns.peer.status import PeerStatus
+from qns.peer.tables import (
+    DOCUMENT,
+    HISTORY,
+    IDENTITY,
+    DocumentRow,
+    HistoryRow,
+    IdentityRow,
+)
+from qns.peer.turn import Transaction, Turn
+
+
+class Begun(NamedTuple):
+    """A turn that has been handled in memory; its effects wait for the commit."""
+
+    transaction: Transaction
+    effects: Effects
+
+
+@dataclass(slots=True, eq=False)
+class Gateway:
+    peer: Peer
+    store: Store
+    lineage: Lineage
+    restored: bool
+    """True if the store was restored from an older copy."""
+    first: Effects
+    """The effects of the start."""
+    recording: bool = False
+    document_plan: DocumentPlan = UNCHANGED
+    """What has become of the configured document."""
+    is_broken: bool = False
+    _uncommitted: int = 0
+    """The number of turns that are not committed yet."""
+    _recorded: int = 0
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings,
+        store: Store,
+        lineage: Lineage,
+        *,
+        document: bytes,
+        nonce: str,
+        now: float,
+    ) -> Gateway:
+        """Begins a new epoch; `document` is put in force if it is newer than the stored one."""
+        opening = inspect(store, settings.organisation, document)
+        identity, stored = opening.identity, opening.stored
+        change = begin_epoch(opening.mark, lineage.read(), nonce, settings.epoch_scatter)
+        lineage.write(change.marks_to_write)
+        turn = Turn(now)
+        if identity is None or stored is None:
+            federation = first_document(document, settings.organisation)
+            incarnation = federation[settings.organisation].incarnation
+            identity = IdentityRow(settings.organisation, incarnation, *change.mark, 0)
+            stored = document
+            turn.put(DOCUMENT, DocumentRow(federation.version, document))
+        identity = identity._replace(epoch=change.mark.epoch, nonce=change.mark.nonce)
+        turn.put(IDENTITY, identity)
+        peer = recover(settings, store, identity, stored, now)
+        peer.start(turn, restored=change.restored, is_new=opening.identity is None)
+        effects = peer.finish(turn, [])
+        gateway = cls(peer, store, lineage, change.restored, effects, settings.recording)
+        gateway._record(turn)
+        store.commit(turn.transaction)
+        peer.view.committed()
+        lineage.write((change.mark,))
+        plan = opening.plan
+        if plan.installs:
+            gateway.first = _joined(effects, gateway.run([InstallDocument(document)], now))
+            (answer,) = gateway.first.answers
+            plan = DocumentPlan(refusal=answer if isinstance(answer, QnsError) else None)
+        gateway.document_plan = plan
+        return gateway
+
+    @property
+    def status(self) -> PeerStatus:
+        return self.peer.status
+
+    def run(self, inputs: Sequence[Input], now: float) -> Effects:
+        """Handles one turn: commits what the inputs change, then returns the effects."""
+        begun = self.begin(inputs, now)
+        if begun.transaction:
+            self.store.commit(begun.transaction)
+        self.committed()
+        return begun.effects
+
+    def begin(self, inputs: Sequence[Input], now: float, *, ahead: bool = False) -> Begun:
+        """Handles a turn in memory.
+
+        The caller commits its transaction, calls `committed`, and only then releases its effects.
+        Until then the peer is ahead of the disk. After any failure in between, this gateway refuses
+        further turns and must be opened again. With `ahead`, earlier turns may still be
+        uncommitted; the caller commits them before this one or together with it.
+        """
+        if self.is_broken or (self._uncommitted and not ahead):
+            raise StoreFailed("an earlier turn was not committed", remedy="open the gateway again")
+        self.is_broken = True
+        turn, effects = self.peer.turn(inputs, now)
+        self._record(turn)
+        self.is_broken = False
+        self._uncommitted += 1
+        return Begun(turn.transaction, effects)
+
+    def committed(self, turns: int = 1) -> None:
+        """Marks the oldest `turns` uncommitted turns as committed."""
+        self._uncommitted -= turns
+        self.peer.view.committed(turns)
+
+    def _record(self, turn: Turn) -> None:
+        """Adds the records of the turn to its transaction, so that both are committed together."""
+        if not self.recording:
+            return
+        schema, me = self.peer.federation.schema, self.peer.me
+        for record in turn.records:
+            fields = {"t": turn.now, "org": me, **record}
+            if record["do"] == "pub":
+                fields["event"] = write_event_json(record["event"], schema)
+            self._recorded += 1
+            text = json.dumps(fields, ensure_ascii=False)
+            turn.put(HISTORY, HistoryRow(self.peer.identity.epoch, self._recorded, text))
+
+    def renew_mark(self, nonce: str) -> None:
+        """Changes the mark after a backup was copied, so that the copy is recognised as old."""
+        identity = self.peer.identity
+        change = rotate_nonce(Mark(identity.epoch, identity.nonce), nonce)
+        self.lineage.write(change.marks_to_write)
+        turn = Turn(0.0)
+        renewed = identity.row._replace(nonce=nonce)
+        turn.put(IDENTITY, renewed)
+        self.store.commit(turn.transaction)
+        identity.row = renewed
+        self.lineage.write((change.mark,))
+
+
+def _joined(first: Effects, second: Effects) -> Effects:
+    return Effects(
+        second.answers,
+        [*first.sends, *second.sends],
+        [*first.records, *second.records],
+        first.outcomes.joined(second.outcomes),
+        second.wake_at,
+    )

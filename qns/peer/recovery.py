@@ -1,0 +1,112 @@
+"""Recovery: builds a peer in the state of its last commit. Each component recovers its own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from qns.edl.claims import Claims
+from qns.edl.consumer import Consumer
+from qns.edl.custody import Custody
+from qns.edl.external_matcher import ExternalMatcher
+from qns.edl.external_merge_table import ExternalMergeTable
+from qns.edl.forwarder import Forwarder
+from qns.edl.layer import ExternalDiffusionLayer
+from qns.edl.merger import Merger
+from qns.edl.producer import Producer
+from qns.edl.reachability import Reachability
+from qns.edl.relays import Relays
+from qns.edl.routes import Routes
+from qns.edl.tree_builder import TreeBuilder
+from qns.federation.document import Federation
+from qns.federation.document_xml import read_federation
+from qns.iil.layer import InternalInterfaceLayer
+from qns.peer.event_log import EventLog
+from qns.peer.identity import Identity
+from qns.peer.layers import DeliverySink
+from qns.peer.peer import Peer
+from qns.peer.ports import Index, Mark, Store
+from qns.peer.publications import Publications
+from qns.peer.row_view import RowView
+from qns.peer.tables import IdentityRow
+from qns.peer.tuning import Tuning
+
+MakeIndex = Callable[[], Index[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    organisation: str
+    tuning: Tuning
+    index: MakeIndex
+    recording: bool = False
+    """True if the store keeps the history."""
+    exact_merging: bool = False
+    """True if the views for producers are merged beyond containment (semantics §6)."""
+    epoch_scatter: int = 1
+    """Among how many candidates an epoch is chosen (`qns.peer.lineage.later_epoch`)."""
+
+
+def recover(
+    settings: Settings, store: Store, row: IdentityRow, document: bytes, now: float
+) -> Peer:
+    """Returns the peer in the state of its last commit, with the epoch that `row` begins."""
+    federation, tuning = read_federation(document), settings.tuning
+    identity = Identity(row, settings.epoch_scatter)
+    view = RowView(store)
+    log = EventLog(view, federation.schema, tuning.events_in_memory, tuning.events_remembered)
+    log.recover_from(store, now)
+    start = Mark(identity.epoch, identity.nonce)
+    iil = InternalInterfaceLayer.build(federation.schema, log, tuning, start, settings.index())
+    iil.recover_from(store, now)
+    edl = _build_edl(settings, identity, federation, document, log, view, sink=iil)
+    edl.recover_from(store, iil.subscriptions())
+    publications = Publications(identity, log, tuning)
+    publications.recover_from(store)
+    return Peer(identity, federation, log, view, iil, edl, publications)
+
+
+def _build_edl(
+    settings: Settings,
+    identity: Identity,
+    federation: Federation,
+    document: bytes,
+    log: EventLog,
+    view: RowView,
+    *,
+    sink: DeliverySink,
+) -> ExternalDiffusionLayer:
+    me, schema, tuning = identity.organisation, federation.schema, settings.tuning
+    incarnation, epoch = identity.incarnation, identity.epoch
+    reachability = Reachability(me, epoch)
+    custody = Custody(log, tuning.most_dead_letters)
+    forwarder = Forwarder(me, log, reachability, Routes(me, reachability), tuning, custody)
+    claims = Claims()
+    producer = Producer(
+        me,
+        incarnation,
+        epoch,
+        log,
+        view,
+        tuning,
+        ExternalMergeTable(schema, ExternalMatcher(settings.index()), tuning.most_view_elements),
+        TreeBuilder(me, reachability),
+        forwarder,
+        Relays(reachability, forwarder.routes, tuning),
+        claims,
+    )
+    consumer = Consumer(
+        me,
+        incarnation,
+        epoch,
+        log,
+        tuning,
+        schema,
+        Merger(me, schema, settings.exact_merging),
+        forwarder,
+        claims,
+        sink=sink,
+        federation=federation,
+    )
+    return ExternalDiffusionLayer(me, tuning, reachability, producer, consumer, forwarder, document)

@@ -1,0 +1,85 @@
+"""Turn: one batch of inputs, with its time and everything that it changes.
+
+Every component writes into the turn: rows into its transaction, records for the history, outcomes
+for whoever drives the peer. Nothing leaves the peer before the transaction is committed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from qns.peer.outcomes import Incident, IncidentKind, Outcomes
+from qns.peer.tables import Key, Row, Table
+
+Record = dict[str, Any]
+_NO_CHANGES: Final[Mapping[Key, Any]] = {}
+
+
+class Transaction:
+    """Rows to put and keys to delete. The last change of a row counts."""
+
+    def __init__(self) -> None:
+        self._changes: defaultdict[Table[Any], dict[Key, Any]] = defaultdict(dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def put(self, table: Table[Row], row: Row) -> None:
+        self._changes[table][row[: table.key]] = row
+
+    def delete(self, table: Table[Row], *key: object) -> None:
+        self._changes[table][key] = None
+
+    def add(self, later: Transaction) -> None:
+        """Adds the changes of a later transaction, which override those of this one."""
+        for table, changes in later._changes.items():
+            self._changes[table].update(changes)
+
+    def of(self, table: Table[Row]) -> Mapping[Key, Row | None]:
+        """Returns the changes of one table: key -> the new row, or None where it is deleted."""
+        return self._changes.get(table, _NO_CHANGES)
+
+    def changes(self) -> Iterator[tuple[Table[Any], dict[Key, Any]]]:
+        """Yields for each table: key -> the new row, or None where the row is deleted."""
+        yield from self._changes.items()
+
+
+@dataclass(slots=True)
+class Turn:
+    now: float
+    transaction: Transaction = field(default_factory=Transaction)
+    records: list[Record] = field(default_factory=list)
+    """What happened, for the history (docs/history.md). An event is still an `Event` here."""
+    _outcomes: Outcomes | None = None
+    """Made when the first outcome is added, because most turns have none."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        if self._outcomes is None:
+            self._outcomes = Outcomes()
+        return self._outcomes
+
+    @property
+    def has_outcomes(self) -> bool:
+        return self._outcomes is not None
+
+    def put(self, table: Table[Row], row: Row) -> None:
+        self.transaction.put(table, row)
+
+    def delete(self, table: Table[Row], *key: object) -> None:
+        self.transaction.delete(table, *key)
+
+    def record(self, do: str, **fields: object) -> None:
+        self.records.append({"do": do, **fields})
+
+    def report(self, kind: IncidentKind, **fields: object) -> None:
+        """Records an incident and adds it to the outcomes, so that an operator sees it."""
+        self.records.append({"do": kind.value, **fields})
+        self.outcomes.incidents.append(Incident(kind, fields))
+
+    def warn(self, kind: IncidentKind, **fields: object) -> None:
+        """Adds an incident to the outcomes that has no record of this name."""
+        self.outcomes.incidents.append(Incident(kind, fields))

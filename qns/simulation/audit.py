@@ -1,0 +1,54 @@
+"""Audit: compares the ledger with what users read, with the history and with the traffic.
+
+The judge of `qns/history` believes the records of the peers. The audit believes only what the
+simulator saw itself: the answers that left the peers, what users read, the messages that were sent,
+and what the world did.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qns.history.verdict import Rule
+from qns.simulation import answers, calm_traffic, causes, owed, reading
+from qns.simulation.answers import Answers
+from qns.simulation.calm_traffic import judge_calm_traffic
+from qns.simulation.causes import Causes
+from qns.simulation.findings import Findings
+from qns.simulation.owed import Owed
+from qns.simulation.reading import Reading
+from qns.simulation.world import World
+
+AUDITED: Final = (
+    owed.RULE,
+    reading.RULE,
+    answers.RULE,
+    *causes.RULES,
+    *calm_traffic.RULES,
+)
+"""The rules of the audit."""
+
+NEEDED_FAULTS: Final = {
+    str(Rule.CUSTODY): {"gone"},
+    causes.SKIP: {"restore"},
+    causes.DROP: {"retention", "partition"},
+    causes.OVERFLOW: {"overflow"},
+    causes.REWIND: {"restore"},
+    causes.LINEAGE: {"restore"},
+}
+"""Rule -> the faults without which it may have nothing to decide; the other rules need none."""
+
+
+def audit(world: World, *, came_to_rest: bool, has_faults: bool) -> Findings:
+    """Judges a world that was played to its end.
+
+    What is owed is judged only if the world came to rest and every user has read everything.
+    """
+    findings, ledger = Findings(), world.ledger
+    if came_to_rest:
+        Owed(ledger, findings, world.now).judge()
+    Reading(ledger, findings).judge()
+    Answers(ledger, world.history, findings).judge()
+    Causes(ledger, world.history, findings).judge()
+    judge_calm_traffic(world, findings, has_faults=has_faults)
+    return findings

@@ -1,0 +1,212 @@
+"""Causes: a peer declares a loss, an end or a change only if the world or a user caused it.
+
+The judge of `qns/history` accepts a declared skip, drop, overflow, lapse, expiry or restore as an
+excuse. These rules ask for each of them what the ledger has as its cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from qns.iil.requests import AcknowledgeDeliveries, Pause, Resume, Unsubscribe
+from qns.peer.turn import Record
+from qns.simulation.findings import Findings
+from qns.simulation.ledger import Ledger
+
+CAUSE = "Cause"
+"""The rule for what users asked for, and for members and documents."""
+SKIP = "Cause of a skip"
+DROP = "Cause of a drop"
+OVERFLOW = "Cause of an overflow"
+LAPSE = "Cause of a lapse"
+EXPIRY = "Cause of an expiry"
+REWIND = "Cause of a rewind"
+LINEAGE = "Lineage"
+RULES: Final = (CAUSE, SKIP, DROP, OVERFLOW, LAPSE, EXPIRY, REWIND, LINEAGE)
+_SLOWEST_COMMITS_S: Final = 10.0
+"""A commit takes up to 5 s and may wait for another one. So a record may be that much later than
+the turn in which a lease began."""
+_ROUNDING_S: Final = 1e-6
+
+
+@dataclass(slots=True, eq=False)
+class Causes:
+    ledger: Ledger
+    history: Sequence[Record]
+    findings: Findings
+    _crossed: dict[tuple[str, str, int, int], str] = field(default_factory=dict)
+    """Producer, consumer, its incarnation, number -> the event that last had the number."""
+    _notified: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
+    """Organisation, subscription, source, event -> the time of the last notification."""
+
+    def judge(self) -> None:
+        for record in self.history:
+            do = record["do"]
+            if do == "cross":
+                key = record["org"], record["to"], record["joined"], record["number"]
+                self._crossed[key] = record["event"]
+            elif do == "ntfy":
+                delivery = record["org"], record["sub"], record["source"], record["event"]
+                self._notified[delivery] = record["t"]
+            elif do == "start":
+                self._judge_start(record)
+            elif do in _CAUSED:
+                is_expiry = do == "usub" and record["why"] == "expired"
+                rule = EXPIRY if is_expiry else _RULES.get(do, CAUSE)
+                self.findings.judge(rule, _CAUSED[do](self, record), _words(record))
+
+    def _judge_start(self, record: Record) -> None:
+        """A peer takes its store for an older copy only if it was restored."""
+        if record["restored"]:
+            self.findings.judge(
+                LINEAGE,
+                self._was_restored(record["org"], record["t"]),
+                f"{record['org']} started as restored at {record['t']:g} s, but was not.",
+            )
+
+    # --- users ------------------------------------------------------------------------------------
+
+    def _pub(self, record: Record) -> bool:
+        found = self.ledger.publications.get((record["org"], record["event"]["id"]))
+        return found is not None and found.asked_at <= record["t"]
+
+    def _sub(self, record: Record) -> bool:
+        found = self.ledger.subscriptions.get((record["org"], record["sub"]))
+        return found is not None and found.asked_at <= record["t"]
+
+    def _usub(self, record: Record) -> bool:
+        key, why, t = (record["org"], record["sub"]), record["why"], record["t"]
+        if why == "expired":
+            return self.ledger.may_have_expired(key, t)
+        if why == "left":
+            moves = self.ledger.moves[record["org"]]
+            return any(at <= t and kind == "leave" for at, kind in moves)
+        return self._was_asked(Unsubscribe, record)
+
+    def _pause(self, record: Record) -> bool:
+        return self._was_asked(Pause, record)
+
+    def _resume(self, record: Record) -> bool:
+        return self._was_asked(Resume, record)
+
+    def _ack(self, record: Record) -> bool:
+        calls = self.ledger.changes[AcknowledgeDeliveries, (record["org"], record["sub"])]
+        return any(
+            isinstance(each.request, AcknowledgeDeliveries)
+            and each.request.upto == record["upto"]
+            and each.asked_at <= record["t"]
+            for each in calls
+        )
+
+    def _was_asked(self, kind: type, record: Record) -> bool:
+        calls = self.ledger.changes[kind, (record["org"], record["sub"])]
+        return any(each.asked_at <= record["t"] for each in calls)
+
+    # --- losses -----------------------------------------------------------------------------------
+
+    def _skip(self, record: Record) -> bool:
+        producer, consumer, t = record["source"], record["org"], record["t"]
+        if self.ledger.may_be_dropped(producer, t):
+            return True
+        numbers = range(record["first"], record["last"] + 1)
+        events = [self._crossed.get((producer, consumer, record["own"], each)) for each in numbers]
+        return all(self._is_forgotten(producer, consumer, event, t) for event in events)
+
+    def _drop(self, record: Record) -> bool:
+        producer, consumer, t = record["org"], record["to"], record["t"]
+        return self.ledger.may_be_dropped(producer, t) or self._is_forgotten(
+            producer, consumer, record["event"], t
+        )
+
+    def _is_forgotten(self, producer: str, consumer: str, event: str | None, t: float) -> bool:
+        """True if one of the two went back to an earlier time after the event was published."""
+        publication = self.ledger.publications.get((producer, event or ""))
+        since = 0.0 if publication is None else publication.asked_at
+        return any(self.ledger.restored_after(name, since, t) for name in (producer, consumer))
+
+    def _overflow(self, record: Record) -> bool:
+        key, ledger = (record["org"], record["sub"]), self.ledger
+        subscription = ledger.subscriptions.get(key)
+        longest_queue = ledger.tuning.longest_queue
+        if longest_queue == inf or subscription is None:
+            return False
+        matching = sum(
+            each.asked_at <= record["t"] and True in ledger.matches(subscription, each)
+            for each in ledger.publications.values()
+        )
+        return matching > longest_queue or bool(ledger.restores[record["org"]])
+
+    def _lapse(self, record: Record) -> bool:
+        """A lease lapsed if it lasted as long as it should, or if the member has ended."""
+        org, sub, t = record["org"], record["sub"], record["t"]
+        if self.ledger.restored_after(org, 0.0, t) or self.ledger.may_have_ended((org, sub), t):
+            return True
+        notified = self._notified.get((org, sub, record["source"], record["event"]), inf)
+        slack_s = _SLOWEST_COMMITS_S if org in self.ledger.slow else _ROUNDING_S
+        lasted_s = self.ledger.latest_clock(org, t) - self.ledger.earliest_clock(org, notified)
+        return notified < inf and lasted_s >= self.ledger.tuning.lease_s - slack_s
+
+    def _discard(self, _: Record) -> bool:
+        return False  # no operator drops a dead letter here
+
+    def _rewind(self, record: Record) -> bool:
+        return self._was_restored(record["source"], record["t"])
+
+    # --- the world --------------------------------------------------------------------------------
+
+    def _was_restored(self, org: str, t: float) -> bool:
+        return self.ledger.restored_after(org, 0.0, t)
+
+    def _restore(self, record: Record) -> bool:
+        return (record["t"], record["since"]) in self.ledger.restores[record["org"]]
+
+    def _move(self, record: Record) -> bool:
+        return (record["t"], record["do"]) in self.ledger.moves[record["org"]]
+
+    def _host(self, record: Record) -> bool:
+        classes = frozenset(record["classes"])
+        hostings = self.ledger.hostings[record["org"]]
+        return any(at <= record["t"] and hosts == classes for at, hosts in hostings)
+
+
+_CAUSED: Final[dict[str, Callable[[Causes, Record], bool]]] = {
+    "pub": Causes._pub,
+    "sub": Causes._sub,
+    "usub": Causes._usub,
+    "pause": Causes._pause,
+    "resume": Causes._resume,
+    "ack": Causes._ack,
+    "skip": Causes._skip,
+    "drop": Causes._drop,
+    "overflow": Causes._overflow,
+    "lapse": Causes._lapse,
+    "discard": Causes._discard,
+    "rewind": Causes._rewind,
+    "restore": Causes._restore,
+    "join": Causes._move,
+    "leave": Causes._move,
+    "host": Causes._host,
+}
+_RULES: Final = {
+    "skip": SKIP,
+    "drop": DROP,
+    "overflow": OVERFLOW,
+    "lapse": LAPSE,
+    "rewind": REWIND,
+}
+"""Kind of record -> the rule about its cause; `CAUSE` for all others."""
+
+
+def _words(record: Record) -> str:
+    fields = " ".join(
+        f"{name}={value['id'] if name == 'event' and isinstance(value, dict) else value}"
+        for name, value in record.items()
+        if name not in ("t", "do", "org")
+    )
+    return (
+        f"{record['org']} recorded a {record['do']} at {record['t']:.3f} s ({fields}), but neither "
+        "a user nor the world had caused it by then."
+    )

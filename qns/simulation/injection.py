@@ -1,0 +1,145 @@
+"""Injection: performs the faults of a plan on a simulated world."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from qns.simulation.actions import Action
+from qns.simulation.network import Weather
+from qns.simulation.node import Backup, KillPoint
+from qns.simulation.world import World
+
+_POINTS = {
+    "now": None,
+    "before": KillPoint.BEFORE_COMMIT,
+    "after": KillPoint.AFTER_COMMIT,
+    "halfway": KillPoint.HALFWAY,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Injection:
+    """Each method `do_<kind>` performs the actions of one kind, if that is still possible."""
+
+    world: World
+    counts: dict[str, int]
+    """Kind of fault -> how many were injected."""
+    restores: Counter[str] = field(default_factory=Counter)
+    """Organisation -> how often it was restored."""
+
+    def count(self, fault: str) -> None:
+        self.counts[fault] = self.counts.get(fault, 0) + 1
+
+    def do_weather(self, action: Action) -> None:
+        self.count("weather changes")
+        self.world.network.weather = Weather(**action.fields)  # type: ignore[arg-type]
+
+    def do_cut(self, action: Action) -> None:
+        self.count("partitions")
+        for pair in str(action.fields["pairs"]).split():
+            self.world.network.cut(*pair.split(">"))
+
+    def do_mend(self, action: Action) -> None:
+        for pair in str(action.fields["pairs"]).split():
+            self.world.network.mend(*pair.split(">"))
+
+    def do_sever(self, action: Action) -> None:
+        self.count("lasting partitions")
+        for pair in str(action.fields["pairs"]).split():
+            self.world.network.sever(*pair.split(">"))
+
+    def do_crash(self, action: Action) -> None:
+        self.count("crashes")
+        world, org = self.world, action.org
+        down_s = action.fields["down_s"]
+        assert isinstance(down_s, float)
+        world.kill(org, _POINTS[str(action.fields["point"])])
+        world.at(world.now + down_s, lambda: world.start(org))
+
+    def do_gone(self, action: Action) -> None:
+        if action.org in self.world.federation:
+            self.count("publishers gone")
+            self.world.absent.add(action.org)
+            self.world.kill(action.org)
+
+    def do_backup(self, action: Action) -> None:
+        self.world.back_up(action.org)
+
+    def do_restore(self, action: Action) -> None:
+        if self._put_back(action, self.world.nodes[action.org].backups):
+            self.count("restores")
+
+    def do_snapshot(self, action: Action) -> None:
+        self.world.snapshot(action.org)
+
+    def do_rollback(self, action: Action) -> None:
+        if self._put_back(action, self.world.nodes[action.org].snapshots):
+            self.count("rollbacks")
+
+    def _put_back(self, action: Action, copies: list[Backup]) -> bool:
+        """Puts back the last copy of a member's host; returns False if there is none."""
+        world, org = self.world, action.org
+        if not copies or org not in world.federation:
+            return False
+        down_s = action.fields["down_s"]
+        assert isinstance(down_s, float)
+        world.nodes[org].die()
+        self.restores[org] += 1
+        copy = copies[-1]
+        world.at(world.now + down_s, lambda: world.put_back(org, copy))
+        return True
+
+    def do_disk_full(self, action: Action) -> None:
+        self.count("full disks")
+        node = self.world.nodes[action.org]
+        during_s = action.fields["during_s"]
+        assert isinstance(during_s, float)
+        node.full_until = self.world.now + during_s
+        self.world.at(node.full_until + 0.1, lambda: self.world.start(action.org))
+
+    # --- hosts ------------------------------------------------------------------------------------
+
+    def do_slow_disk(self, action: Action) -> None:
+        self.count("slow disks")
+        self.world.ledger.slow.add(action.org)
+        self._for_a_while(action, "commit_s", 0.0)
+
+    def do_slow_peer(self, action: Action) -> None:
+        self.count("slow peers")
+        self._for_a_while(action, "turn_s", 0.0)
+
+    def do_failing_disk(self, action: Action) -> None:
+        self.count("failing disks")
+        self._for_a_while(action, "every", 0, "fail_every")
+        self._keep_starting(action.org, self.world.now + float(str(action.fields["during_s"])))
+
+    def do_clock(self, action: Action) -> None:
+        self.count("clock jumps")
+        jump_s = action.fields["jump_s"]
+        assert isinstance(jump_s, float)
+        self.world.set_clock(action.org, jump_s)
+
+    def do_interrupt(self, action: Action) -> None:
+        self.count("interrupted recoveries")
+        world, org = self.world, action.org
+        down_s = action.fields["down_s"]
+        assert isinstance(down_s, float)
+        node = world.nodes[org]
+        node.die()
+        node.interruptions = [int(each) for each in str(action.fields["steps"]).split()]
+        world.at(world.now + down_s, lambda: world.start(org))
+
+    def _for_a_while(self, action: Action, field: str, after: float, name: str = "") -> None:
+        """Sets an attribute of a host to a field of the action, and later to another value."""
+        node, name = self.world.nodes[action.org], name or field
+        during_s = action.fields["during_s"]
+        assert isinstance(during_s, float)
+        setattr(node, name, action.fields[field])
+        self.world.at(self.world.now + during_s, lambda: setattr(node, name, after))
+
+    def _keep_starting(self, org: str, until: float) -> None:
+        """Starts the host every second, as the process of a real peer opens its store again."""
+        self.world.start(org)
+        if self.world.now < until:
+            self.world.at(self.world.now + 1.0, lambda: self._keep_starting(org, until))

@@ -1,0 +1,320 @@
+"""Ledger: what users asked and were answered, what they read, and what the world did to the peers.
+
+The ledger is written by the simulated users and by the world. It takes nothing from the records of
+the peers, so that these records can be compared with it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass, field
+from math import inf
+from typing import Any, NamedTuple
+
+from qns.d2q.event_json import write_event_json
+from qns.d2q.schema import Schema
+from qns.errors import Busy, QnsError
+from qns.federation.document import Federation
+from qns.history.meaning import Meaning, PlainEvent, meaning_of, plain_event
+from qns.iil.deliveries_dropped import DeliveriesDropped
+from qns.iil.requests import (
+    AcknowledgeDeliveries,
+    Deliveries,
+    Pause,
+    Publish,
+    Renew,
+    Request,
+    Resume,
+    Subscribe,
+    Subscribed,
+    Unsubscribe,
+)
+from qns.peer.tuning import Tuning
+
+Key = tuple[str, str]
+"""Organisation and id, of an event or of a subscription."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request of a user about one event or subscription: repeated until it is answered."""
+
+    org: str
+    request: Request
+    asked_at: float
+    answered_at: float = inf
+    """When the first answer that granted it left the peer; infinity if none did."""
+    answer: object = None
+    refused_at: float = inf
+    """When an answer that refused it left the peer; infinity if none did."""
+
+    @property
+    def is_granted(self) -> bool:
+        return self.answered_at < inf
+
+
+@dataclass(slots=True, eq=False)
+class Publication(Call):
+    fields: dict[str, Any] = field(default_factory=dict)
+    """The event as a JSON object."""
+    available_s: float = 0.0
+
+
+class Restore(NamedTuple):
+    """A host was put back to the state of an earlier time."""
+
+    at: float
+    since: float
+
+
+class Read(NamedTuple):
+    """A delivery that a user read."""
+
+    asked_at: float
+    at: float
+    number: int
+    source: str
+    event: str
+
+
+class Told(NamedTuple):
+    """Deliveries of which a user learned that they were dropped."""
+
+    at: float
+    first: int
+    last: int
+
+
+@dataclass(slots=True, eq=False)
+class Ledger:
+    tuning: Tuning
+    """The limits that operators set, and the duration of leases in delivery groups."""
+    publications: dict[Key, Publication] = field(default_factory=dict)
+    subscriptions: dict[Key, Call] = field(default_factory=dict)
+    leases: defaultdict[Key, list[Call]] = field(default_factory=lambda: defaultdict(list))
+    """Subscription -> the requests that set its lifetime, the first one included."""
+    changes: defaultdict[tuple[type, Key], list[Call]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Kind of request, subscription -> the unsubscriptions, pauses, resumes, acknowledgements."""
+    reads: defaultdict[Key, list[Read]] = field(default_factory=lambda: defaultdict(list))
+    told: defaultdict[Key, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    restores: defaultdict[str, list[Restore]] = field(default_factory=lambda: defaultdict(list))
+    moves: defaultdict[str, list[tuple[float, str]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Organisation -> when it joined ("join") and left ("leave")."""
+    hostings: defaultdict[str, list[tuple[float, frozenset[str]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Organisation -> the classes that the newest document says it hosts, and since when."""
+    schemas: list[tuple[float, Schema]] = field(default_factory=list)
+    calms: list[float] = field(default_factory=list)
+    duplicates: list[float] = field(default_factory=list)
+    """When the second copies of requests arrived, in any order."""
+    slow: set[str] = field(default_factory=set)
+    """Organisations whose commits took time."""
+    _clocks: defaultdict[str, list[tuple[float, float]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Organisation -> when the clock of its process was set, and by how much it was ahead then."""
+    _matches: dict[tuple[str, Key], set[bool]] = field(default_factory=dict)
+    _plain: dict[Key, list[PlainEvent | None]] = field(default_factory=dict)
+    """Publication -> the event as read with each schema; None if the schema lacks its class."""
+
+    # --- users ------------------------------------------------------------------------------------
+
+    def ask(self, now: float, org: str, request: Request) -> Call | None:
+        """Notes that a user begins to ask for something; returns what `grant` needs later."""
+        match request:
+            case Publish(event):
+                schema = self.schemas[-1][1]
+                found = Publication(
+                    org,
+                    request,
+                    now,
+                    fields=write_event_json(event, schema),
+                    available_s=event.available_s,
+                )
+                self.publications[org, event.id] = found
+                return found
+            case Subscribe(id=id):
+                call = self.subscriptions[org, id] = Call(org, request, now)
+                self.leases[org, id].append(call)
+                return call
+            case Renew(id=id):
+                call = Call(org, request, now)
+                self.leases[org, id].append(call)
+                return call
+            case Unsubscribe(id=id) | Pause(id=id) | Resume(id=id) | AcknowledgeDeliveries(id=id):
+                call = Call(org, request, now)
+                self.changes[type(request), (org, id)].append(call)
+                return call
+        return None
+
+    def grant(self, now: float, call: Call, answer: object) -> None:
+        """Notes an answer that left a peer; errors grant nothing."""
+        if call.is_granted or isinstance(answer, Busy):
+            return
+        if isinstance(answer, QnsError):
+            call.refused_at = now
+        else:
+            call.answered_at, call.answer = now, answer
+
+    def read(self, asked_at: float, now: float, key: Key, answer: object) -> None:
+        """Notes what a user learned from a pull."""
+        if isinstance(answer, DeliveriesDropped):
+            self.told[key] += [Told(now, each.first, each.last) for each in answer.dropped]
+        elif isinstance(answer, Deliveries):
+            self.reads[key] += [
+                Read(asked_at, now, each.number, each.source, each.event)
+                for each in answer.deliveries
+            ]
+
+    # --- the world --------------------------------------------------------------------------------
+
+    def restored(self, now: float, org: str, since: float) -> None:
+        self.restores[org].append(Restore(now, since))
+
+    def clock_set(self, now: float, org: str, ahead_s: float) -> None:
+        self._clocks[org].append((now, ahead_s))
+
+    def document_changed(self, now: float, federation: Federation) -> None:
+        """Notes the newest federation document, which the peers learn at different times."""
+        if not self.schemas or self.schemas[-1][1] != federation.schema:
+            self.schemas.append((now, federation.schema))
+        for name, each in federation.organisations.items():
+            before = self.hostings[name]
+            if not before or before[-1][1] != each.hosts:
+                before.append((now, frozenset(each.hosts)))
+
+    # --- what follows -----------------------------------------------------------------------------
+
+    def is_undone(self, call: Call) -> bool:
+        """True if the peer was put back to a time before it granted the request."""
+        return any(each.since < call.answered_at <= each.at for each in self.restores[call.org])
+
+    def restored_after(self, org: str, at: float, until: float = inf) -> bool:
+        return any(at < each.at <= until for each in self.restores[org])
+
+    def moved_after(self, org: str, at: float, until: float = inf) -> bool:
+        return any(at < each <= until for each, _ in self.moves[org])
+
+    def unsettled(self, org: str, since: float, until: float) -> bool:
+        """True if the world changed something in this time that views of this organisation, or at
+        this organisation, depend on."""
+        return (
+            self.restored_after(org, since, until)
+            or self.moved_after(org, since, until)
+            or any(since < at <= until for at, _ in self.hostings[org])
+            or any(since < at <= until for at, _ in self.schemas)
+        )
+
+    def may_be_dropped(self, producer: str, until: float = inf) -> bool:
+        """True if the producer may have owed more events than the operator's limit allows."""
+        limit = self.tuning.most_owed
+        return limit < inf and limit < sum(
+            each.org == producer and each.asked_at <= until for each in self.publications.values()
+        )
+
+    def latest_clock(self, org: str, until: float) -> float:
+        """Returns the latest time that the clock of the organisation has shown."""
+        clocks = [each for each in self._clocks[org] if each[0] <= until]
+        ends = [at for at, _ in clocks[1:]] + [until]
+        return max(
+            (end + ahead_s for end, (_, ahead_s) in zip(ends, clocks, strict=True)), default=-inf
+        )
+
+    def earliest_clock(self, org: str, at: float) -> float:
+        """Returns the earliest time that the clock has shown from this moment on."""
+        before = [ahead_s for since, ahead_s in self._clocks[org] if since <= at][-1:]
+        later = [since + ahead_s for since, ahead_s in self._clocks[org] if since > at]
+        return min((*(at + ahead_s for ahead_s in before), *later), default=at)
+
+    def may_have_ended(self, key: Key, until: float) -> bool:
+        """True if a user ended the subscription, its lifetime may be over, or its organisation
+        left."""
+        first = self.subscriptions.get(key)
+        if first is None:
+            return False
+        org, _ = key
+        return (
+            any(
+                each.asked_at <= until and each.refused_at >= first.asked_at
+                for each in self.changes[Unsubscribe, key]
+            )
+            or self.may_have_expired(key, until)
+            or any(first.asked_at < at <= until and kind == "leave" for at, kind in self.moves[org])
+        )
+
+    def may_have_expired(self, key: Key, until: float) -> bool:
+        org, _ = key
+        latest = self.latest_clock(org, until)
+        return any(
+            self.earliest_clock(org, each.asked_at) + _lifetime_s(each) <= latest
+            for each in self._leases_in_force(key, until)
+        )
+
+    def _leases_in_force(self, key: Key, until: float) -> Iterable[Call]:
+        """Returns the requests of which one decides when the subscription ends."""
+        calls = [each for each in self.leases[key] if each.asked_at <= until]
+        if self.restores[key[0]]:
+            return calls
+        granted = [each for each in calls if each.answered_at <= until]
+        if granted:
+            newest = max(granted, key=lambda each: each.asked_at)
+            calls = [each for each in calls if each.answered_at >= newest.asked_at]
+        return calls
+
+    def mean_the_same(self, one: str, other: str) -> bool:
+        """True if two texts of a subscription mean the same under one of the schemas."""
+        return one == other or any(
+            (meaning := _meaning(schema, one)) is not None
+            and (written := _meaning(schema, other)) is not None
+            and astuple(meaning) == astuple(written)
+            for _, schema in self.schemas
+        )
+
+    def matches(self, subscription: Call, publication: Publication) -> set[bool]:
+        """Returns whether the event matches, under each schema that peers may have read it with."""
+        request = subscription.request
+        assert isinstance(request, Subscribe)
+        event = publication.org, str(publication.fields["id"])
+        key = request.text, event
+        found = self._matches.get(key)
+        if found is None:
+            schemas = [schema for _, schema in self.schemas]
+            if event not in self._plain:
+                self._plain[event] = [_plain(schema, publication.fields) for schema in schemas]
+            meanings = [_meaning(schema, request.text) for schema in schemas]
+            found = self._matches[key] = {
+                plain is not None and meaning is not None and meaning.matches(plain)
+                for meaning, plain in zip(meanings, self._plain[event], strict=True)
+            }
+        return found
+
+
+def _plain(schema: Schema, fields: dict[str, Any]) -> PlainEvent | None:
+    try:
+        return plain_event(schema, fields)
+    except QnsError:  # this schema does not have the class yet
+        return None
+
+
+def _meaning(schema: Schema, text: str) -> Meaning | None:
+    try:
+        return meaning_of(schema, text)
+    except QnsError:  # this schema does not have the class yet
+        return None
+
+
+def _lifetime_s(call: Call) -> float:
+    request = call.request
+    assert isinstance(request, Subscribe | Renew)
+    return request.lifetime_s
+
+
+def pending_of(call: Call) -> tuple[str, ...]:
+    """Returns the producers at which a subscription was not stable when it was answered."""
+    return call.answer.pending if isinstance(call.answer, Subscribed) else ()

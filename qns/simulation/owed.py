@@ -1,0 +1,152 @@
+"""Owed: every acknowledged publication is read once by each user to whom it is owed (semantics §8).
+
+An event is owed if its publication was acknowledged, the subscription was acknowledged and has not
+ended, and either the subscription was stable at the producer before the publication, or the event
+is available for ever. A subscription is stable at a producer if the answer to it did not name the
+producer as pending, or if all was calm since. A loss is accepted only if the world caused it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from qns.iil.requests import Subscribe
+from qns.simulation.findings import Findings
+from qns.simulation.ledger import Call, Key, Ledger, Publication, pending_of
+
+RULE = "Owed"
+
+
+@dataclass(slots=True, eq=False)
+class Owed:
+    ledger: Ledger
+    findings: Findings
+    now: float
+    """The time at which everything had been read."""
+
+    def judge(self) -> None:
+        """Judges all that was acknowledged; the world is at rest and every user has read."""
+        ledger = self.ledger
+        for key, subscription in ledger.subscriptions.items():
+            if not subscription.is_granted or ledger.is_undone(subscription):
+                continue
+            if ledger.may_have_ended(key, self.now):
+                continue
+            read = self._read_by(key, subscription)
+            missing = []
+            for publication in self._owed_to(subscription):
+                self.findings.ask(RULE)
+                if (publication.org, publication.fields["id"]) not in read:
+                    missing.append(publication)
+            if len(missing) > self._dropped(key, subscription):
+                for publication in missing:
+                    self.findings.break_rule(RULE, _words(key, publication))
+
+    def _read_by(self, key: Key, subscription: Call) -> set[Key]:
+        """Returns what the subscription has read, or any member of its group."""
+        return {
+            (each.source, each.event)
+            for member in self._members(key, subscription)
+            for each in self.ledger.reads[member]
+        }
+
+    def _members(self, key: Key, subscription: Call) -> list[Key]:
+        group = _group(subscription)
+        if not group:
+            return [key]
+        return [
+            each
+            for each, other in self.ledger.subscriptions.items()
+            if each[0] == key[0] and _group(other) == group
+        ]
+
+    def _dropped(self, key: Key, subscription: Call) -> float:
+        """Returns how many deliveries may be missing: as many as the users were told of.
+
+        It is any number if a restore has undone what was told, or if a member of the group has
+        ended, whose user could not be told any more.
+        """
+        ledger, members = self.ledger, self._members(key, subscription)
+        if ledger.tuning.longest_queue == inf:
+            return 0
+        if ledger.restores[key[0]] or any(
+            ledger.may_have_ended(each, self.now) for each in members
+        ):
+            return inf
+        told = {
+            (member, number)
+            for member in members
+            for each in ledger.told[member]
+            for number in range(each.first, each.last + 1)
+        }
+        return len(told)
+
+    def _owed_to(self, subscription: Call) -> Iterator[Publication]:
+        ledger = self.ledger
+        for publication in ledger.publications.values():
+            if (
+                publication.is_granted
+                and not ledger.is_undone(publication)
+                and ledger.matches(subscription, publication) == {True}
+                and self._is_owed(subscription, publication)
+            ):
+                yield publication
+
+    def _is_owed(self, subscription: Call, publication: Publication) -> bool:
+        ledger, producer, consumer = self.ledger, publication.org, subscription.org
+        since = min(publication.asked_at, subscription.asked_at)
+        if producer == consumer:
+            if ledger.moved_after(producer, since):
+                return False
+            is_early = subscription.answered_at < publication.asked_at
+            return is_early or self._is_for_ever(publication)
+        if ledger.moved_after(producer, publication.asked_at) or ledger.moved_after(
+            consumer, subscription.asked_at
+        ):
+            return False
+        if ledger.may_be_dropped(producer):
+            return False
+        if self._is_for_ever(publication):
+            return True
+        return not ledger.restored_after(consumer, publication.asked_at) and self._is_stable(
+            subscription, publication
+        )
+
+    def _is_for_ever(self, publication: Publication) -> bool:
+        """True if late subscribers get the event: every document says that its producer hosts its
+        class. A producer may learn late that it does not."""
+        hostings = self.ledger.hostings[publication.org]
+        return publication.available_s == inf and all(
+            publication.fields["class"] in hosts for _, hosts in hostings
+        )
+
+    def _is_stable(self, subscription: Call, publication: Publication) -> bool:
+        """True if the producer's view covered the subscription before the publication."""
+        asked, calms = publication.asked_at, self.ledger.calms
+        before = [each for each in calms if each < asked]
+        settled = before[-1] if before else 0.0
+        if any(
+            self.ledger.unsettled(name, settled, publication.answered_at)
+            for name in (publication.org, subscription.org)
+        ):
+            return False
+        if before and subscription.answered_at < settled:
+            return True
+        return subscription.answered_at < asked and publication.org not in pending_of(subscription)
+
+
+def _group(subscription: Call) -> str:
+    request = subscription.request
+    assert isinstance(request, Subscribe)
+    return request.group
+
+
+def _words(key: Key, publication: Publication) -> str:
+    org, sub = key
+    return (
+        f"{publication.org} acknowledged the publication of event {publication.fields['id']} at "
+        f"{publication.answered_at:.3f} s. It was owed to subscription {sub} of {org}, whose user "
+        "never read it, and nothing that happened to the two peers explains the loss."
+    )

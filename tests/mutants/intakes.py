@@ -1,0 +1,276 @@
+"""Bugs of the intake: which notifications are accepted, and what is made of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.mutants.mutant import Mutant
+
+_T = partial(Mutant, file="qns/edl/intake.py")
+_E = partial(Mutant, kind="repeated publications")
+
+INTAKES = (
+    _T(
+        name="subtree-of-leaver-dropped",
+        kind="organisations that leave",
+        breaks="The receivers below an organisation that left get nothing.",
+        old="                waiting.extend(entry.children)",
+        new="                pass",
+    ),
+    _T(
+        name="obsolete-skip-accepted",
+        kind="gaps and skips",
+        breaks="A skip of an epoch that a restore has undone is accepted.",
+        old="            if place is not Place.OBSOLETE:\n                self._skip",
+        new="            if True:\n                self._skip",
+    ),
+    _T(
+        name="skip-beyond-the-gap-accepted",
+        kind="gaps and skips",
+        breaks="A skip that begins after a missing number swallows that number.",
+        old="        if first > stream.last + 1 or skip.last <= stream.last:",
+        new="        if skip.last <= stream.last:",
+    ),
+    _T(
+        name="repeated-skip-steps-back",
+        kind="gaps and skips",
+        breaks="A repeated skip sets the stream back.",
+        old="        if first > stream.last + 1 or skip.last <= stream.last:",
+        new="        if first > stream.last + 1:",
+    ),
+    _T(
+        name="skip-of-another-sender-accepted",
+        kind="gaps and skips",
+        breaks="Any member can skip events of a producer.",
+        old="            if entry.receiver == source or (sender != source and not is_relayed):",
+        new="            if False:",
+    ),
+    _T(
+        name="skip-not-declared",
+        kind="gaps and skips",
+        breaks="A skip is not reported.",
+        old="        turn.report(\n            IncidentKind.SKIP,",
+        new="        dict(\n            kind=IncidentKind.SKIP,",
+    ),
+    _T(
+        name="other-event-under-used-id",
+        kind="identity of events",
+        breaks="A consumer accepts another event under an id that it knows.",
+        old="        elif logged.xml != item.xml and content_of(logged.xml) "
+        "!= content_of(item.xml):",
+        new="        elif False:",
+    ),
+    _T(
+        name="fast-path-ignores-known-ids",
+        kind="identity of events",
+        breaks="The fast path accepts an event under an id that it knows.",
+        old="                or (source, id) in log\n",
+        new="",
+    ),
+    _T(
+        name="fast-path-ignores-content",
+        kind="identity of events",
+        breaks="The fast path accepts an event whose content has another id or source.",
+        old="            if event.id != id or event.source != source:\n                break\n",
+        new="",
+    ),
+    _T(
+        name="other-content-accepted",
+        kind="identity of events",
+        breaks="A notification may carry another event than it names.",
+        old="            if (event.source, event.id) != (item.source, item.event):",
+        new="            if False:",
+    ),
+    _T(
+        name="event-taken-twice",
+        kind="identity of events",
+        breaks="An event that a restored producer sends again is delivered again.",
+        old="        if not logged.taken:\n",
+        new="        if True:\n",
+    ),
+    _T(
+        name="taken-mark-not-stored",
+        kind="recovery after a crash",
+        breaks="A consumer forgets at a restart that it has offered an event.",
+        old="            log.mark_taken(turn, logged)",
+        new="            logged.taken = True",
+    ),
+    _T(
+        name="circle-of-relays-accepted",
+        kind="relays",
+        breaks="A relay accepts an event whose receiver has passed it on.",
+        old="        if entry.receiver != me:",
+        new="        if False:",
+    ),
+    _T(
+        name="wrong-way-accepted",
+        kind="refusals",
+        breaks="A notification is accepted whichever way it came.",
+        old="        if not item.path or (item.path[0], item.path[-1]) != (source, sender):",
+        new="        if False:",
+    ),
+    _T(
+        name="circle-accepted",
+        kind="refusals",
+        breaks="A notification whose subtree contains this peer is accepted.",
+        old="        if me in item.path or carried & set(below) or len(set(below)) < len(below):",
+        new="        if False:",
+    ),
+    _T(
+        name="future-incarnation-accepted",
+        kind="epochs and incarnations",
+        breaks="A notification for a later incarnation of this peer is accepted.",
+        old="        if entry.receiver == me and entry.incarnation > self.consumer.incarnation:",
+        new="        if False:",
+    ),
+    _T(
+        name="subtree-promised-never",
+        kind="custody and adoption",
+        breaks="A forwarder acknowledges an event without a promise for its subtree.",
+        old="            forwarder.promise(turn, Parcel(logged.key, incarnation, child, item.path, "
+        "None))",
+        new="            pass",
+    ),
+    _T(
+        name="duplicate-loses-its-subtree",
+        kind="custody and adoption",
+        breaks="A duplicate is acknowledged without a promise for its subtree.",
+        old="        if not is_new and not entry.children:",
+        new="        if not is_new:",
+    ),
+    _T(
+        name="early-event-not-held",
+        kind="what is kept",
+        breaks="The event of an early entry is deleted before its turn comes.",
+        old="            self.consumer.log.hold((item.source, item.event))\n",
+        new="",
+    ),
+    _T(
+        name="early-event-never-released",
+        kind="what is kept",
+        breaks="The events of early entries are never deleted.",
+        old="            consumer.log.release(logged.key)\n",
+        new="",
+    ),
+    _T(
+        name="skipped-early-event-never-released",
+        kind="what is kept",
+        breaks="The events of early entries that a skip passes are never deleted.",
+        old="            self.consumer.log.release((stream.producer, row.event))\n",
+        new="            pass\n",
+    ),
+    _T(
+        name="fast-path-with-early-entries",
+        kind="gaps and skips",
+        breaks="The fast path passes early entries, which then stay for ever.",
+        old="        if stream is None or stream.early or consumer.sink.has_pending(sender):",
+        new="        if stream is None or consumer.sink.has_pending(sender):",
+    ),
+    _T(
+        name="fast-path-with-pending-subscriptions",
+        kind="stability",
+        breaks="The fast path does not end the backlog of a pending subscription.",
+        old="        if stream is None or stream.early or consumer.sink.has_pending(sender):",
+        new="        if stream is None or stream.early:",
+    ),
+    _T(
+        name="fast-path-does-not-store-position",
+        kind="recovery after a crash",
+        breaks="The fast path does not write how far the stream has come.",
+        old="        stream.put(turn)\n        self.consumer.watch_gap(turn, stream)\n        "
+        "accepted += run",
+        new="        self.consumer.watch_gap(turn, stream)\n        accepted += run",
+    ),
+    _T(
+        name="fast-path-ignores-epoch",
+        kind="epochs and incarnations",
+        breaks="The fast path accepts numbers of another epoch.",
+        old="                or numbered_in != epoch\n",
+        new="",
+    ),
+    _T(
+        name="repeated-event-delivered-again",
+        kind="repeated publications",
+        breaks="An event that a rolled-back producer publishes again is delivered again.",
+        old="        if before is None:\n            accepted.append(logged)",
+        new="        if True:\n            accepted.append(logged)",
+    ),
+    _T(
+        name="repeated-event-on-the-fast-path",
+        kind="repeated publications",
+        breaks="Only early events of a rolled-back producer are compared with past ones.",
+        old="                or id in past\n",
+        new="",
+    ),
+    _T(
+        name="repeated-event-before-earlier-ones",
+        kind="repeated publications",
+        breaks="A repeated event overtakes the events before it.",
+        old="            self.offer(turn, accepted)\n"
+        "            sink.offer_again(turn, logged, before)",
+        new="            sink.offer_again(turn, logged, before)",
+    ),
+    _T(
+        name="new-time-makes-another-event",
+        kind="repeated publications",
+        breaks="An event that is published again becomes a dead letter because of its time.",
+        old="logged.xml != item.xml and content_of(logged.xml) != content_of(item.xml)",
+        new="logged.xml != item.xml",
+    ),
+    _T(
+        name="available-event-repeated-to-late-subscribers",
+        kind="repeated publications",
+        breaks="Late subscribers get an available event again under its second number.",
+        old="        elif logged.event.available_s or logged.offered_to < 0:",
+        new="        elif logged.offered_to < 0:",
+    ),
+    _T(
+        name="unread-event-not-repeated-to-later-subscribers",
+        kind="repeated publications",
+        breaks="Users who subscribed since miss a repeated event that others have not read.",
+        old="        elif logged.event.available_s or logged.offered_to < 0:",
+        new="        elif True:",
+    ),
+    _E(
+        name="setback-not-noted-for-repeats",
+        breaks="Nothing is recognised as repeated after a producer went back.",
+        file="qns/edl/consumer.py",
+        old="            self.log.past.producer_went_back(producer)",
+        new="            pass",
+    ),
+    _E(
+        name="repeated-event-kept-from-later-subscribers",
+        breaks="Users who subscribed since do not get a repeated event.",
+        file="qns/iil/layer.py",
+        old="each.created > offered_to and each.group not in served",
+        new="False",
+    ),
+    _E(
+        name="repeated-event-given-to-a-group-again",
+        breaks="A group gets a repeated event again through a new member.",
+        file="qns/iil/layer.py",
+        old="each.created > offered_to and each.group not in served",
+        new="each.created > offered_to",
+    ),
+    _E(
+        name="other-content-taken-for-a-repeat",
+        breaks="Another event with an id that was lost is not delivered.",
+        file="qns/peer/past_events.py",
+        old="past is None or past[0] != content_of(xml)",
+        new="past is None",
+    ),
+    _E(
+        name="forgotten-id-taken-for-a-repeat",
+        breaks="An event whose id the producer has forgotten in the course of time is swallowed.",
+        file="qns/peer/past_events.py",
+        old="self._by_source.get(source, _NONE) if source in self._went_back else _NONE",
+        new="self._by_source.get(source, _NONE)",
+    ),
+    _E(
+        name="past-events-unbounded",
+        breaks="The memory of past events grows without end.",
+        file="qns/peer/past_events.py",
+        old="        if len(events) > self._most:",
+        new="        if False:",
+    ),
+)

@@ -1,0 +1,78 @@
+"""The durable state of a peer as values: what must be the same after a crash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qns.edl.custody import write_route
+from qns.peer.peer import Peer
+
+
+def durable_state(peer: Peer) -> dict[str, Any]:
+    """Returns everything that a peer must know after a crash as it did before.
+
+    Not in it are times of resending, requests under way and what a hello finds out.
+    """
+    edl, iil = peer.edl, peer.iil
+    return {
+        "identity": peer.identity.row._replace(epoch=0, nonce=""),
+        "document": edl.dialogue.document_xml,
+        "held events": peer.log.holders(),
+        "publications": dict(peer.publications._rows),
+        "outbound": {name: _outbound(each) for name, each in edl.producer.streams.items()},
+        "views held": {
+            consumer: (set(elements), edl.producer.table.digest(consumer))
+            for consumer, elements in edl.producer.table.views.items()
+            if elements
+        },
+        "inbound": {
+            key: (each.epoch, each.last, list(each.fences), each.harmless, each.early)
+            for key, each in edl.consumer.streams.items()
+            if (each.epoch, each.last) != (0, 0)
+        },
+        "own views": {
+            name: (set(view.texts), view.version)  # an equal element may have another text
+            for name, view in edl.consumer.merger.table.views.items()
+        },
+        "custody": {
+            number: (parcel.event, write_route(parcel))
+            for number, parcel in edl.forwarder.custody.parcels.items()
+        },
+        "parcels of custody": {
+            parcel.custody: parcel.entry.receiver
+            for link in edl.forwarder.links.values()
+            for parcel in link.parcels.values()
+            if parcel.custody is not None
+        },
+        "dead letters": dict(edl.forwarder.custody.dead_letters),
+        "number series": {id: list(rows) for id, rows in iil.table.series._rows.items()},
+        "subscriptions": {
+            each.id: (each.row(), each.delivered, each.dropped) for each in iil.table
+        },
+        "ended": set(iil.table._ended),
+        "pending": {
+            (row.subscription, row.producer): row
+            for rows in iil.stability._waiting.values()
+            for row in rows.values()
+        },
+        "queues": {
+            id: (dict(queue.ready), dict(queue.waiting))
+            for id, queue in iil.dispatcher._queues.items()
+            if queue.ready or queue.waiting
+        },
+        "served": {key: groups for key, groups in iil.dispatcher._served.items() if groups},
+    }
+
+
+def _outbound(stream: Any) -> tuple[Any, ...]:
+    return (
+        stream.consumer_incarnation,
+        stream.number,
+        stream.acknowledged,
+        stream.confirmed,
+        stream.consumer_epoch,
+        stream.view_epoch,
+        stream.version,
+        sorted(stream.fences),
+        list(stream.owed.between(1, stream.number)),
+    )

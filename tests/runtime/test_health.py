@@ -1,0 +1,435 @@
+"""Health: every reason is produced here, and each names a command that exists."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from time import time
+from types import SimpleNamespace
+
+import pytest
+
+from qns.cbr.index import DictionaryIndex
+from qns.cli.main import main
+from qns.d2q.event_json import EventReader
+from qns.d2q.shipped import AGENCIES
+from qns.edl.claims import CLAIMS_AT_ONCE
+from qns.edl.messages import (
+    Acknowledge,
+    ChangeSub,
+    Envelope,
+    Fault,
+    Gossip,
+    Hello,
+    SendAll,
+    Standing,
+)
+from qns.edl.requests import Send
+from qns.federation.document_xml import write_federation
+from qns.iil.requests import InstallDocument, ListSubscriptions, Publish, Subscribe
+from qns.peer.backoff import Backoff
+from qns.peer.gateway import Gateway
+from qns.peer.inputs import Answered, Received
+from qns.peer.recovery import Settings
+from qns.peer.tables import DEAD_LETTERS, DeadLetterRow
+from qns.peer.tuning import Tuning
+from qns.peer.turn import Transaction
+from qns.runtime import health as health_module
+from qns.runtime.drain import Drain
+from qns.runtime.health import Health
+from qns.runtime.reasons import COMMANDS, FAILING, Reason, ReasonKind, overall_status
+from qns.store.lineage import MemoryLineage
+from qns.store.memory import MemoryStore
+from qns.store.sqlite import LOW_WATER_BYTES, SqliteStore
+from tests.runtime.driver_stage import FEDERATION, Stage, run, staged
+
+QUICK = Tuning(first_pause_s=0.01, longest_pause_s=0.02, gossip_every_s=0.05)
+Situation = Callable[[Path], Awaitable[list[Reason]]]
+SITUATIONS: dict[ReasonKind, Situation] = {}
+
+
+def situation(kind: ReasonKind) -> Callable[[Situation], Situation]:
+    """Registers a function that brings a peer into a situation and returns its reasons."""
+
+    def register(function: Situation) -> Situation:
+        SITUATIONS[kind] = function
+        return function
+
+    return register
+
+
+def health_of(stage: Stage, started: float | None = None) -> Health:
+    return Health(stage.driver, stage.folder / "inps.db", time() if started is None else started)
+
+
+async def reasons_until(stage: Stage, kind: ReasonKind, health: Health) -> list[Reason]:
+    """Waits until the peer has a reason of this kind, and returns all its reasons."""
+    await stage.until(lambda: any(each.kind is kind for each in health.reasons()))
+    return health.reasons()
+
+
+# --- situations -----------------------------------------------------------------------------------
+
+
+@situation(ReasonKind.STOPPING)
+async def stopped(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await stage.driver.stop()
+        return health_of(stage).reasons()
+
+
+async def _failed_once(stage: Stage) -> None:
+    assert stage.store is not None
+    stage.driver.backoff = Backoff(0.01, 0.02)
+    stage.store.fail_next_commit()
+    await stage.ask(Subscribe("anna", "Enterprise", id="S1"))
+
+
+@situation(ReasonKind.STORE_FAILS)
+async def store_does_not_open(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        stage.refusals = 1_000_000
+        await _failed_once(stage)
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.COMMIT_FAILED)
+async def store_opens_again(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await _failed_once(stage)
+        await stage.until(lambda: stage.driver.trouble is None)
+        return health_of(stage).reasons()
+
+
+async def _with_free_bytes(folder: Path, free: int) -> list[Reason]:
+    with pytest.MonkeyPatch.context() as patch:
+        async with staged(folder) as stage:
+            disk = SimpleNamespace(f_bavail=free, f_frsize=1)
+            patch.setattr(health_module.os, "statvfs", lambda _: disk)
+            return health_of(stage).reasons()
+
+
+@situation(ReasonKind.DISK_FULL)
+async def disk_is_full(folder: Path) -> list[Reason]:
+    return await _with_free_bytes(folder, LOW_WATER_BYTES - 1)
+
+
+@situation(ReasonKind.DISK_LOW)
+async def disk_is_nearly_full(folder: Path) -> list[Reason]:
+    return await _with_free_bytes(folder, LOW_WATER_BYTES)
+
+
+@situation(ReasonKind.OVERLOADED)
+async def too_many_requests_wait(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        asked = [stage.driver.submit(ListSubscriptions("anna")) for _ in range(600)]
+        reasons = health_of(stage).reasons()
+        await asyncio.gather(*asked)
+        return reasons
+
+
+@situation(ReasonKind.DRAINING)
+async def peer_drains(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        drain = Drain(folder / "inps.db.draining")
+        drain.begin()
+        return Health(stage.driver, folder / "inps.db", 0.0, drain).reasons()
+
+
+@situation(ReasonKind.DOCUMENT_REFUSED)
+async def configured_document_is_of_another_federation(folder: Path) -> list[Reason]:
+    async with staged(folder):
+        pass
+    other = write_federation(replace(FEDERATION, name="others", version=2))
+    async with staged(folder, document=other) as stage:
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.NO_CHECKSUMS)
+async def store_without_checksums(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        assert stage.store is not None
+        stage.store.has_checksums = False
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.RESTORED)
+async def store_is_an_older_copy(folder: Path) -> list[Reason]:
+    async with staged(folder):
+        pass
+    shutil.copy(folder / "inps.db", folder / "copy.db")
+    async with staged(folder):
+        pass
+    shutil.copy(folder / "copy.db", folder / "inps.db")
+    async with staged(folder) as stage:
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.LOST_STORE)
+async def store_is_new_although_the_peer_has_run_before(folder: Path) -> list[Reason]:
+    async with staged(folder):
+        pass
+    (folder / "inps.db").unlink()
+    async with staged(folder) as stage:
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.NOT_A_MEMBER)
+async def organisation_has_left(folder: Path) -> list[Reason]:
+    others = {name: each for name, each in FEDERATION.organisations.items() if name != "INPS"}
+    without = replace(FEDERATION, version=2, organisations=others)
+    async with staged(folder) as stage:
+        await stage.ask(InstallDocument(write_federation(without)))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.UNREACHABLE)
+async def other_peers_do_not_answer(folder: Path) -> list[Reason]:
+    async with staged(folder, tuning=QUICK) as stage:
+        return await reasons_until(stage, ReasonKind.UNREACHABLE, health_of(stage))
+
+
+@situation(ReasonKind.REFUSED)
+async def hellos_are_refused(folder: Path) -> list[Reason]:
+    def refuse(send: Send) -> Envelope:
+        reason = "INPS is not a member of the federation"
+        fault = Fault(reason, permanent=isinstance(send.envelope.body, Hello))
+        return Envelope(send.to, 1, (), fault)
+
+    async with staged(folder, tuning=QUICK, answer=refuse) as stage:
+        return await reasons_until(stage, ReasonKind.REFUSED, health_of(stage))
+
+
+@situation(ReasonKind.FALSE_CLAIMS)
+async def member_claims_later_epochs_again_and_again(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        for _ in range(CLAIMS_AT_ONCE + 1):
+            standing = Standing(1, 1, 1, stage.driver.status.epoch + 1, 0)
+            await stage.ask(Received(Envelope("CoC", 1, (), Acknowledge(standing))))
+        reasons = health_of(stage).reasons()
+    assert any("CoC" in str(each) for each in reasons if each.kind is ReasonKind.FALSE_CLAIMS)
+    return reasons
+
+
+async def name_later_epochs(stage: Stage, member: str, times: int) -> None:
+    """Lets a member name the epoch of the peer and then a later one, so many times."""
+    for _ in range(times):
+        for later in (0, 1):
+            standing = Standing(1, 1, 1, stage.driver.status.epoch + later, 0)
+            await stage.ask(Received(Envelope(member, 1, (), Acknowledge(standing))))
+
+
+@situation(ReasonKind.TWIN)
+async def somebody_else_begins_epochs_of_this_peer(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await name_later_epochs(stage, "CoC", 1)
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.FENCED_OUT)
+async def another_peer_runs_as_this_one(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await name_later_epochs(stage, "CoC", 3)
+        await name_later_epochs(stage, "INAIL", 3)
+        return health_of(stage).reasons()
+
+
+def gateway_of_coc() -> Gateway:
+    return Gateway.open(
+        Settings("CoC", Tuning(), DictionaryIndex),
+        MemoryStore(),
+        MemoryLineage(),
+        document=write_federation(FEDERATION),
+        nonce="coc",
+        now=time(),
+    )
+
+
+@situation(ReasonKind.LOOPING)
+async def every_view_is_asked_for_again(folder: Path) -> list[Reason]:
+    coc = gateway_of_coc()
+
+    def answer(send: Send) -> Envelope | str:
+        if send.to != "CoC":
+            return "only CoC runs"
+        if isinstance(send.envelope.body, ChangeSub):
+            return Envelope("CoC", 1, (), SendAll())
+        (output,) = coc.run([Received(send.envelope)], time()).answers
+        assert isinstance(output, Envelope)
+        return output
+
+    async with staged(folder, tuning=QUICK, answer=answer) as stage:
+        await stage.ask(Subscribe("anna", "Enterprise", id="S1"))
+        return await reasons_until(stage, ReasonKind.LOOPING, health_of(stage))
+
+
+@situation(ReasonKind.OFFER_REFUSED)
+async def others_refuse_the_document(folder: Path) -> list[Reason]:
+    def refuse(send: Send) -> Envelope:
+        return Envelope(send.to, 1, (), Fault("INPS cannot change CoC", permanent=True))
+
+    newer = write_federation(replace(FEDERATION, version=2))
+    async with staged(folder, tuning=QUICK, document=newer, answer=refuse) as stage:
+        return await reasons_until(stage, ReasonKind.OFFER_REFUSED, health_of(stage))
+
+
+def event(id: str, **more: object) -> Publish:
+    fields = {"id": id, "class": "Enterprise", "source": "INPS", **more}
+    return Publish(EventReader(AGENCIES).from_fields(fields))
+
+
+@situation(ReasonKind.DROPPED_EVENTS)
+async def limit_drops_what_is_owed(folder: Path) -> list[Reason]:
+    coc = gateway_of_coc()
+    sends = [*coc.first.sends, *coc.run([Subscribe("anna", "Enterprise")], time()).sends]
+    async with staged(folder, tuning=Tuning(most_owed=1)) as stage:
+        while sends:
+            send = sends.pop()
+            if send.to == "INPS":
+                reply = await stage.ask(Received(send.envelope))
+                assert isinstance(reply, Envelope)
+                sends += coc.run([Answered(send.number, reply)], time()).sends
+        for id in ("e1", "e2", "e3"):
+            await stage.ask(event(id))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.DROPPED_DELIVERIES)
+async def limit_drops_deliveries(folder: Path) -> list[Reason]:
+    async with staged(folder, tuning=Tuning(longest_queue=2)) as stage:
+        await stage.ask(Subscribe("anna", "Enterprise", id="S1"))
+        for id in ("e1", "e2", "e3"):
+            await stage.ask(event(id))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.BUFFER_FULL)
+async def no_more_subscriptions_are_accepted(folder: Path) -> list[Reason]:
+    async with staged(folder, tuning=Tuning(most_subscriptions=1)) as stage:
+        await stage.ask(Subscribe("anna", "Enterprise", id="S1"))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.OLD_DOCUMENT)
+async def others_have_a_newer_document(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await stage.ask(Received(Envelope("CoC", 5, (), Gossip())))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.NO_ENDPOINT)
+async def member_has_no_endpoint(folder: Path) -> list[Reason]:
+    organisations = dict(FEDERATION.organisations)
+    organisations["CoC"] = replace(organisations["CoC"], endpoint="")
+    newer = replace(FEDERATION, version=2, organisations=organisations)
+    async with staged(folder) as stage:
+        await stage.ask(InstallDocument(write_federation(newer)))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.DEAD_LETTERS)
+async def receiver_rejected_a_notification(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await stage.ask(event("e1", available="INF"))
+    letter = DeadLetterRow(1, 0.0, "CoC", "INPS", "e1", ENTRY, "never")
+    transaction = Transaction()
+    transaction.put(DEAD_LETTERS, letter)
+    with SqliteStore(folder / "inps.db", low_water_bytes=0) as store:
+        store.commit(transaction)
+    async with staged(folder) as stage:
+        return health_of(stage).reasons()
+
+
+ENTRY = '["CoC",1,1,1,1,0,[]]'
+
+
+@situation(ReasonKind.PENDING)
+async def subscription_stays_pending(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        health = health_of(stage)
+        for id in ("S1", "S2"):
+            await stage.ask(Subscribe("anna", "Enterprise", id=id))
+        assert not [each for each in health.reasons() if each.kind is ReasonKind.PENDING]
+        now = stage.driver.now
+        stage.driver.now = lambda: now() + 200.0
+        return health.reasons()
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+
+def found(tmp_path: Path, kind: ReasonKind) -> list[Reason]:
+    reasons: list[Reason] = []
+
+    async def story() -> None:
+        reasons.extend(await SITUATIONS[kind](tmp_path))
+
+    run(story())
+    return reasons
+
+
+@pytest.mark.parametrize("kind", ReasonKind, ids=lambda kind: kind.value)
+def test_situation_gives_its_reason_with_a_command(tmp_path: Path, kind: ReasonKind) -> None:
+    matching = [each for each in found(tmp_path, kind) if each.kind is kind]
+    assert matching
+    assert COMMANDS[kind] in str(matching[0])
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS.values())))
+def test_command_of_a_reason_exists(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, *words = command.split()
+    assert name == "qns"
+    assert main([*words, "--help"]) == 0
+    assert "usage" in capsys.readouterr().out.lower()
+
+
+def test_refused_hellos_name_the_peer_and_its_reason(tmp_path: Path) -> None:
+    words = [str(each) for each in found(tmp_path, ReasonKind.REFUSED)]
+    assert any(
+        each.startswith(("CoC has refused", "INAIL has refused"))
+        and "INPS is not a member of the federation" in each
+        for each in words
+    )
+
+
+def test_pending_subscription_is_named_with_its_producer(tmp_path: Path) -> None:
+    words = [str(each) for each in found(tmp_path, ReasonKind.PENDING)]
+    assert any(
+        "the subscription S1 and 1 more is pending at CoC since 200 s" in each for each in words
+    )
+
+
+def test_pending_time_of_a_restarted_peer_begins_with_its_start(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with staged(tmp_path) as stage:
+            await stage.ask(Subscribe("anna", "Enterprise", id="S1"))
+        async with staged(tmp_path) as stage:
+            pending = {each.producer: each for each in stage.driver.status.pending()}
+            assert (pending["CoC"].oldest, pending["CoC"].since) == ("S1", 0.0)
+            kinds = [each.kind for each in health_of(stage).reasons()]
+            assert ReasonKind.PENDING not in kinds
+            old = [each.kind for each in health_of(stage, time() - 200.0).reasons()]
+            assert ReasonKind.PENDING in old
+
+    run(story())
+
+
+def test_failing_reasons_come_first_and_decide_the_status(tmp_path: Path) -> None:
+    reasons = found(tmp_path, ReasonKind.STORE_FAILS)
+    assert overall_status(reasons) == FAILING
+    order = [each.status for each in reasons]
+    assert order == sorted(order, reverse=True)
+
+
+def test_healthy_peer_has_no_reason(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with staged(tmp_path, silent=True) as stage:
+            assert health_of(stage).reasons() == []
+            assert health_of(stage).state()["status"] == "ok"
+
+    assert os.statvfs(tmp_path).f_bavail
+    run(story())

@@ -1,0 +1,113 @@
+"""A peer whose files go back in time, without any trace in them, loses no new event."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from qns.iil.cursor import CursorAhead
+from qns.iil.requests import AcknowledgeDeliveries, Deliveries, Published, PullDeliveries
+from tests.runtime.peers import agencies_on_loopback, change, peer_in, running
+from tests.runtime.test_process import read, subscribe
+
+FORGOTTEN = [f"e{number}" for number in range(10)]
+LATER = [f"f{number}" for number in range(15)]
+
+
+def put_back_whole_folder(folder: Path, copy: Path) -> None:
+    """As a snapshot of a virtual machine does: with the lineage file."""
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+
+
+def lose_write_ahead_log(folder: Path, _copy: Path) -> None:
+    log = folder / "INPS.db-wal"
+    assert log.stat().st_size > 0
+    log.unlink()
+
+
+@pytest.mark.parametrize("go_back", [put_back_whole_folder, lose_write_ahead_log])
+def test_new_events_of_a_rolled_back_peer_reach_its_consumers(
+    tmp_path: Path, go_back: Callable[[Path, Path], None]
+) -> None:
+    federation = agencies_on_loopback().without("INAIL")
+    folder, copy = tmp_path / "INPS", tmp_path / "copy"
+    inps, coc = (peer_in(tmp_path / name, federation, name) for name in ("INPS", "CoC"))
+    with running((inps, coc)):
+        subscribe(coc, "S1")
+        inps.stop()
+        shutil.copytree(folder, copy)
+        inps.start()
+        for id in FORGOTTEN:
+            inps.ask(change(id))
+        read(coc, "S1", len(FORGOTTEN))
+        inps.kill()
+        go_back(folder, copy)
+        inps.start()
+        for id in LATER:
+            inps.ask(change(id))
+        everything = [*FORGOTTEN, *LATER]
+        assert read(coc, "S1", len(everything)) == everything
+    warnings = [each for each in coc.records() if each["level"] == "warning"]
+    assert [each["source"] for each in warnings if "a producer" in each["message"]] == ["INPS"]
+
+
+def test_reader_of_a_rolled_back_consumer_is_told_before_it_skips_a_delivery(
+    tmp_path: Path,
+) -> None:
+    federation = agencies_on_loopback().without("INAIL")
+    folder, copy = tmp_path / "CoC", tmp_path / "copy"
+    inps, coc = (peer_in(tmp_path / name, federation, name) for name in ("INPS", "CoC"))
+    with running((inps, coc)):
+        subscribe(coc, "S1")
+        inps.ask(change("kept"))
+        read(coc, "S1", 1)
+        coc.stop()
+        shutil.copytree(folder, copy)
+        coc.start()
+        for id in FORGOTTEN:
+            inps.ask(change(id))
+        read(coc, "S1", 1 + len(FORGOTTEN))
+        pulled = coc.ask(PullDeliveries("anna", "S1"))
+        assert isinstance(pulled, Deliveries)
+        last = pulled.deliveries[-1]
+        coc.ask(AcknowledgeDeliveries("anna", "S1", last.number, last.series))
+        coc.kill()
+        put_back_whole_folder(folder, copy)
+        coc.start()
+        for id in LATER:
+            inps.ask(change(id))
+        assert read(coc, "S1", 1 + len(LATER))[-len(LATER) :] == LATER
+        with pytest.raises(CursorAhead, match="the cursor is at 11, which is another delivery now"):
+            coc.ask(PullDeliveries("anna", "S1", last.number, series=last.series))
+        with pytest.raises(CursorAhead):
+            coc.ask(AcknowledgeDeliveries("anna", "S1", last.number, last.series))
+        assert read(coc, "S1", 1 + len(LATER))[-len(LATER) :] == LATER
+
+
+def test_event_that_the_factory_of_a_rolled_back_peer_repeats_is_not_delivered_again(
+    tmp_path: Path,
+) -> None:
+    federation = agencies_on_loopback().without("INAIL")
+    folder, copy = tmp_path / "INPS", tmp_path / "copy"
+    inps, coc = (peer_in(tmp_path / name, federation, name) for name in ("INPS", "CoC"))
+    with running((inps, coc)):
+        subscribe(coc, "S1")
+        inps.stop()
+        shutil.copytree(folder, copy)
+        inps.start()
+        for id in FORGOTTEN:
+            inps.ask(change(id))
+        read(coc, "S1", len(FORGOTTEN))
+        coc.ask(AcknowledgeDeliveries("anna", "S1", len(FORGOTTEN)))
+        inps.kill()
+        put_back_whole_folder(folder, copy)
+        inps.start()
+        for id in (*FORGOTTEN, "new"):
+            published = inps.ask(change(id))
+            assert isinstance(published, Published)
+            assert not published.again, "the peer has forgotten it"
+        assert read(coc, "S1", 1) == ["new"]
