@@ -49,6 +49,8 @@ class Claims:
     def __init__(self) -> None:
         self.newest = 0
         """The newest epoch of this peer that was claimed and believed."""
+        self.setback_proved_by = ""
+        """The first member that has more of this peer's past than the peer itself, if any."""
         self._claimants: dict[str, _Claimant] = {}
         self._refused_at: dict[str, float] = {}
         """Member -> when its last claim was not believed."""
@@ -73,6 +75,10 @@ class Claims:
         if not is_called:
             return len(recent) >= _SURPRISES
         return len(recent) >= _SURPRISES_IF_CALLED and len(set(recent)) >= min(2, others)
+
+    def prove_setback(self, member: str) -> None:
+        """Notes that a member has a number or a version that this peer does not remember."""
+        self.setback_proved_by = self.setback_proved_by or member
 
     def note(self, member: str, epoch: int) -> None:
         """Notes the epoch of this peer that a member names in a message."""

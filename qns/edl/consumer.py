@@ -46,6 +46,11 @@ class Consumer:
     """(producer, its incarnation) -> the stream from it."""
     confirmed: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Producer -> (version of the view in force there, number that ends its backlog)."""
+    testimonies: dict[str, Standing] = field(default_factory=dict)
+    """Producer that went back in time -> the standing before its stream was set back. The next
+    hello has it instead of the present one, so that the producer learns what it has forgotten."""
+    set_back_at: dict[str, float] = field(default_factory=dict)
+    """Producer -> when its stream was last set back, since the start."""
 
     # --- streams ----------------------------------------------------------------------------------
 
@@ -66,6 +71,20 @@ class Consumer:
             return self.current(producer).standing
         former = [incarnation for name, incarnation in self.streams if name == producer]
         return self.stream(producer, max(former, default=0)).standing
+
+    def standing_for_hello(self, producer: str) -> Standing:
+        """Returns the testimony that is due to the producer, or the present standing."""
+        testimony, present = self.testimonies.get(producer), self.standing(producer)
+        if testimony is None or testimony[:2] != present[:2]:  # of another incarnation
+            return present
+        return testimony._replace(consumer_epoch=self.epoch)
+
+    def hello_answered(self, producer: str, hello: Hello) -> None:
+        """Makes a hello with the present standing due after one with a testimony."""
+        testimony = self.testimonies.get(producer)
+        if testimony is not None and hello.standing[3:] == testimony[3:]:
+            del self.testimonies[producer]
+            self.want_hello(producer)
 
     def knows(self, producer: str) -> bool:
         """True if there is a stream from any incarnation of the producer."""
@@ -223,6 +242,8 @@ class Consumer:
             return
         self.learn(turn, stream, hello.epoch, hello.fences)
         held = hello.held_version, hello.held_digest
+        if hello.held_version > view.version:  # this peer has forgotten that version
+            self.claims.prove_setback(producer)
         if hello.held_epoch > self.epoch:  # this peer has forgotten that epoch
             self.claims.believe(turn, producer, hello.held_epoch, self.epoch)
         elif hello.held_epoch < self.epoch and view.matches(*held):
@@ -257,6 +278,8 @@ class Consumer:
         self._release(stream, learned.cut_off)
         if learned.sets_back:
             self.log.past.producer_went_back(producer)
+            self.set_back_at[producer] = turn.now
+            self.testimonies.setdefault(producer, learned.before)
         _, announced = self.confirmed.get(producer, (-1, 0))
         has_forgotten = self.sink.void_backlogs(turn, producer, learned.first)
         if not (learned.sets_back or has_forgotten or announced >= learned.first):

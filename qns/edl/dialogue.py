@@ -89,7 +89,7 @@ class Dialogue:
             max(stream.view_epoch, 0) if stream else 0,
             stream.version if stream else 0,
             self.producer.table.digest(other),
-            self.consumer.standing(other),
+            self.consumer.standing_for_hello(other),
             view.version if view else 0,
             str(view.digest) if view else "",
         )

@@ -41,6 +41,8 @@ class NewEpoch(NamedTuple):
     """True if numbers that this consumer has accepted or holds back are not valid any more."""
     cut_off: list[EarlyRow]
     """The early entries that are not valid any more."""
+    before: Standing
+    """The standing before; if the epoch sets the stream back, it proves what was forgotten."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,6 +104,7 @@ class InboundStream:
         """
         if epoch <= self.epoch:
             return None
+        before = self.standing
         fresh = Fences(fences).after(self.epoch)
         forgotten = self._find_forgotten(fences, confirmed, fresh)
         if forgotten is not None:
@@ -120,7 +123,7 @@ class InboundStream:
                 is_set_back, highest = True, fence.first - 1
         self._drop_fences(turn)
         self.put(turn)
-        return NewEpoch(fresh[0].first if fresh else None, is_set_back, cut_off)
+        return NewEpoch(fresh[0].first if fresh else None, is_set_back, cut_off, before)
 
     def _obsolete(self, fence: Fence) -> list[EarlyRow]:
         """Returns the early entries that are not valid any more because of this fence."""

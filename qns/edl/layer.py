@@ -120,6 +120,12 @@ class ExternalDiffusionLayer:
             self.consumer.unconfirm_view(turn, producer)
             self.consumer.want_hello(producer)
 
+    def doubt_views(self, turn: Turn) -> None:
+        """Compares the views of all consumers: this peer may have forgotten what they have sent."""
+        self.producer.uncompared.lose_all(turn, self.producer.streams)
+        for other in self.consumer.merger.table:
+            self.consumer.want_hello(other)
+
     def begin_incarnation(self, turn: Turn, incarnation: int) -> None:
         """Ends every stream and view: this organisation has joined again."""
         self.producer.begin_incarnation(turn, incarnation)
@@ -128,6 +134,11 @@ class ExternalDiffusionLayer:
     def newest_forgotten_epoch(self) -> int:
         """Returns the newest epoch of this peer that only others know; 0 if there is none."""
         return self.producer.claims.newest
+
+    @property
+    def setback_proved_by(self) -> str:
+        """The member that has more of this peer's past than the peer itself; "" if none has."""
+        return self.producer.claims.setback_proved_by
 
     @property
     def suggests_twin(self) -> bool:

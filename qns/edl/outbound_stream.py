@@ -7,7 +7,6 @@ consumer that was restored from an old backup gets it again. `STREAM` is the sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -15,7 +14,6 @@ from typing import Final
 from qns.edl.fences import Fences
 from qns.edl.messages import Entry, Fence, Standing
 from qns.edl.owed_rows import OwedRows
-from qns.federation.document import Federation
 from qns.peer.event_log import EventKey, EventLog
 from qns.peer.outcomes import IncidentKind
 from qns.peer.ports import Store
@@ -188,6 +186,9 @@ class OutboundStream:
         for each in self.fences.add(fence) or ():
             turn.delete(FENCES, self.consumer, each.epoch)
         turn.put(FENCES, FenceRow(self.consumer, *fence))
+
+    def lose_view(self, turn: Turn) -> None:
+        """Notes that the consumer may have sent a later view, which this peer has forgotten."""
         self.view_epoch = VIEW_LOST
         self.put(turn)
 
@@ -226,6 +227,11 @@ class OutboundStream:
         if not step_back_to:
             return None
         return Fence(newest, min(*step_back_to, self.number + 1))
+
+    def has_forgotten(self, standing: Standing) -> bool:
+        """True if the consumer has accepted numbers that this producer had not given when it
+        began a later epoch: its store went back in time in between."""
+        return self._valid_part(standing.last, standing) < standing.last
 
     def _valid_part(self, last: int, standing: Standing) -> int:
         """Returns `last`, or less if a fence that the consumer does not know cuts it off."""
@@ -372,29 +378,3 @@ def recover_streams(
     for owed in store.rows(OWED):
         streams[owed.consumer].recover(owed, log)
     return streams
-
-
-def forget_event(
-    turn: Turn, streams: Mapping[str, OutboundStream], view: RowView, event: str
-) -> None:
-    """Removes an event that has left the log from every stream."""
-    for stream in streams.values():
-        stream.owed.remove_event(turn, event)
-    if any(stream.owed.has_rows_on_disk for stream in streams.values()):
-        for row in view.find(OWED, "event", event):
-            streams[row.consumer].owed.remove(turn, row)
-
-
-def count_owed(streams: Mapping[str, OutboundStream], view: RowView, event: str) -> int:
-    """Returns the number of consumers that have not acknowledged an event."""
-    rows = view.find(OWED, "event", event)
-    return sum(row.number > streams[row.consumer].acknowledged for row in rows)
-
-
-def is_drained(streams: Mapping[str, OutboundStream], federation: Federation) -> bool:
-    """True if nothing is owed to the members, in the incarnations that they have."""
-    return not any(
-        each.owes
-        for name, each in streams.items()
-        if name in federation and federation[name].incarnation == each.consumer_incarnation
-    )

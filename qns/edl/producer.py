@@ -29,7 +29,8 @@ from qns.edl.messages import (
     Standing,
     SubChanged,
 )
-from qns.edl.outbound_stream import OutboundStream, count_owed, forget_event, recover_streams
+from qns.edl.outbound_stream import OutboundStream, recover_streams
+from qns.edl.owed_events import count_owed, forget_event
 from qns.edl.relays import Relays
 from qns.edl.stream_items import stream_items
 from qns.edl.tree_builder import Tree, TreeBuilder
@@ -95,8 +96,9 @@ class Producer:
         for name, organisation in members.items():
             if name != self.me and name not in self.streams and self.me in members:
                 incarnation, most = organisation.incarnation, self.tuning.owed_in_memory
-                stream = OutboundStream(self.me, name, incarnation, self.view, most)
-                self.streams[name] = stream
+                stream = self.streams[name] = OutboundStream(
+                    self.me, name, incarnation, self.view, most
+                )
                 stream.put(turn)
                 if self.epoch > 1:  # an earlier epoch that was lost may have had this stream
                     stream.raise_fence(turn, self.epoch)
@@ -120,7 +122,7 @@ class Producer:
         self.epoch = epoch
         for name, stream in self.streams.items():
             stream.restore(turn, epoch, self.step_backs.pop(name, None))
-            self.uncompared.doubt(name, turn.now, is_lost=True)
+        self.uncompared.lose_all(turn, self.streams)
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -244,16 +246,17 @@ class Producer:
 
         `brought_by` is the member that relays it, if the consumer has not sent it itself.
         """
-        stream = self._stream(consumer, standing)
+        stream, teller = self._stream(consumer, standing), brought_by or consumer
         if stream is None:
             return
-        teller = brought_by or consumer
         lost = stream.find_lost_epoch(standing, self.epoch)
         if lost is not None:
             if self.claims.believe(turn, teller, lost.epoch, self.epoch):
                 first = self.step_backs.get(consumer, lost.first)
                 self.step_backs[consumer] = min(first, lost.first)
             return
+        if stream.has_forgotten(standing):
+            self.claims.prove_setback(teller)
         self.claims.note(teller, standing.epoch)
         if standing.consumer_epoch < stream.consumer_epoch:  # a stale message
             return
@@ -297,8 +300,8 @@ class Producer:
         self.update_standing(turn, consumer, pull.standing)
         first = pull.standing.last + 1
         last = min(pull.upto, stream.number, first + self.tuning.notifications_per_call - 1)
-        items = self._items(turn, stream, first, last)
-        return GapPulled(tuple(items), self.epoch, tuple(stream.fences))
+        items = tuple(self._items(turn, stream, first, last))
+        return GapPulled(items, self.epoch, tuple(stream.fences))
 
     def _items(self, turn: Turn, stream: OutboundStream, first: int, last: int) -> list[Item]:
         most_bytes, mine = self.tuning.bytes_per_call, (self.incarnation, self.epoch)

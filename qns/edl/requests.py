@@ -200,6 +200,7 @@ class Requests:
                 self.consumer.send_all(other)
             case Hello(), Hello():
                 self.dialogue.handle_hello(turn, other, body)
+                self.consumer.hello_answered(other, request)
             case PullGap(), GapPulled():
                 self.intake.gap_pulled(turn, other, request, body)
             case FetchDocument(), Document():

@@ -6,8 +6,12 @@ after every start a consumer gets every event until a hello shows that both have
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
+
+from qns.edl.outbound_stream import OutboundStream
+from qns.peer.turn import Turn
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +35,12 @@ class UncomparedViews:
         """Adds a consumer; after a restore its view `is_lost` until it is compared."""
         if is_lost or now < self._trusted_at:
             self._until[consumer] = inf if is_lost else self._trusted_at
+
+    def lose_all(self, turn: Turn, streams: Mapping[str, OutboundStream]) -> None:
+        """Adds every consumer until its view is compared, because this peer went back in time."""
+        for consumer, stream in streams.items():
+            stream.lose_view(turn)
+            self.doubt(consumer, turn.now, is_lost=True)
 
     def remove(self, consumer: str) -> None:
         self._until.pop(consumer, None)

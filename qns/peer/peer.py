@@ -155,6 +155,7 @@ class Peer:
         self.edl.requests.handle_due(turn)
         self._find_twin(turn)
         self._follow_newest_epoch(turn)
+        self._notice_setback(turn)
         for key in self.log.collect(turn):
             self.iil.forget(turn, key)
             self.edl.forget(turn, key)
@@ -187,11 +188,18 @@ class Peer:
             self.iil.epoch = epoch
             self.edl.begin_epoch(turn, epoch)
 
-    def _report_setback(self, turn: Turn) -> None:
+    def _notice_setback(self, turn: Turn) -> None:
+        """Reports that the store went back in time, if only another member shows it."""
+        member = self.edl.setback_proved_by
+        if member and self.setback is None:
+            self._report_setback(turn, shown_by=member)
+            self.edl.doubt_views(turn)
+
+    def _report_setback(self, turn: Turn, **fields: str) -> None:
         self.setback = IncidentKind.OWN_LOSS if self._is_new else IncidentKind.OWN_COPY
         if self.edl.suggests_twin:
             self.setback = IncidentKind.OWN_TWIN
-        turn.warn(self.setback, epoch=self.identity.epoch)
+        turn.warn(self.setback, epoch=self.identity.epoch, **fields)
 
     # --- inputs that concern both layers ----------------------------------------------------------
 

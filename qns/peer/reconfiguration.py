@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qns.edl.outbound_stream import is_drained
+from qns.edl.owed_events import is_drained
 from qns.errors import Busy
 from qns.federation.acceptance import OPERATOR, may_accept
 from qns.federation.document_xml import read_federation

@@ -173,6 +173,11 @@ class PeerStatus:
         """Returns the members that claim later epochs of this peer too often, or too late ones."""
         return self._edl.producer.claims.refused(now)
 
+    def set_back_producers(self) -> dict[str, float]:
+        """Returns the producers whose stores went back in time since the start of this peer, with
+        the time at which this peer noticed it."""
+        return dict(self._edl.consumer.set_back_at)
+
     def problem_with(self, other: str) -> str:
         """Returns why the last request to another peer failed; empty after an answer."""
         link = self._edl.forwarder.links.get(other)

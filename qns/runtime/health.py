@@ -35,6 +35,8 @@ _REFUSALS: Final = 3
 """As many refusals in a row of the calls to one peer are a reason."""
 _REPEATS: Final = 5
 """As many repetitions of a call that is answered, but in vain, are a reason."""
+_SET_BACK_SHOWN_S: Final = 3600.0
+"""How long it is a reason that the store of a producer went back in time."""
 _PENDING_S: Final = 120.0
 """A subscription that is pending longer is a reason."""
 
@@ -74,6 +76,7 @@ class Health:
             *_of_federation(status),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
+            *_of_producers(status, self.driver.now()),
             *_of_queues(status),
             *self._of_subscriptions(status),
         ]
@@ -122,7 +125,8 @@ class Health:
         elif self._setback is IncidentKind.OWN_COPY:
             yield Reason(
                 ReasonKind.RESTORED,
-                "the store was restored from an older copy: events may have been declared lost",
+                "the store went back to an older copy: what was published and subscribed after it "
+                "is lost, or declared lost; this is shown until the next start",
             )
 
     def _of_driver(self) -> Iterator[Reason]:
@@ -223,6 +227,16 @@ def _of_claims(status: PeerStatus, now: float) -> Iterator[Reason]:
             f"not believed for some time: ask the operator of {member}"
         )
         yield Reason(ReasonKind.FALSE_CLAIMS, words)
+
+
+def _of_producers(status: PeerStatus, now: float) -> Iterator[Reason]:
+    for name, at in status.set_back_producers().items():
+        if now - at < _SET_BACK_SHOWN_S:
+            yield Reason(
+                ReasonKind.PRODUCER_RESTORED,
+                f"the store of {name} went back in time, or was lost: {name} has forgotten events "
+                f"that are here, and perhaps others; ask the operator of {name}",
+            )
 
 
 def _of_queues(status: PeerStatus) -> Iterator[Reason]:

@@ -25,6 +25,7 @@ class ReasonKind(Enum):
     NO_CHECKSUMS = "no_checksums"
     RESTORED = "restored"
     LOST_STORE = "lost_store"
+    PRODUCER_RESTORED = "producer_restored"
     TWIN = "twin"
     FENCED_OUT = "fenced_out"
     NOT_A_MEMBER = "not_a_member"
@@ -54,6 +55,7 @@ COMMANDS: Final[Mapping[ReasonKind, str]] = {
     ReasonKind.NO_CHECKSUMS: "qns peer check",
     ReasonKind.RESTORED: "qns peer tables",
     ReasonKind.LOST_STORE: "qns peer restore",
+    ReasonKind.PRODUCER_RESTORED: "qns peer tables",
     ReasonKind.TWIN: "qns peer check",
     ReasonKind.FENCED_OUT: "qns peer check",
     ReasonKind.NOT_A_MEMBER: "qns peer document install",

@@ -21,11 +21,15 @@ from qns.edl.claims import CLAIMS_AT_ONCE
 from qns.edl.messages import (
     Acknowledge,
     ChangeSub,
+    Entry,
     Envelope,
     Fault,
+    Fence,
     Gossip,
     Hello,
+    Notify,
     SendAll,
+    Skip,
     Standing,
 )
 from qns.edl.requests import Send
@@ -212,6 +216,19 @@ async def member_claims_later_epochs_again_and_again(folder: Path) -> list[Reaso
             await stage.ask(Received(Envelope("CoC", 1, (), Acknowledge(standing))))
         reasons = health_of(stage).reasons()
     assert any("CoC" in str(each) for each in reasons if each.kind is ReasonKind.FALSE_CLAIMS)
+    return reasons
+
+
+@situation(ReasonKind.PRODUCER_RESTORED)
+async def store_of_a_producer_goes_back(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        await stage.ask(Subscribe("anna", "Enterprise", id="S1"))
+        for epoch, last in ((1, 5), (2, 2)):  # the second epoch begins with a number of the first
+            first = Entry("INPS", 1, epoch, 1, 0, (Fence(epoch, 1),))
+            item = Skip("CoC", 1, first, last, "no longer kept")
+            await stage.ask(Received(Envelope("CoC", 1, (), Notify((item,)))))
+        reasons = health_of(stage).reasons()
+    assert any("CoC" in str(each) for each in reasons)
     return reasons
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from qns.iil.cursor import CursorAhead
 from qns.iil.requests import AcknowledgeDeliveries, Deliveries, Published, PullDeliveries
-from tests.runtime.peers import agencies_on_loopback, change, peer_in, running
+from tests.runtime.peers import agencies_on_loopback, change, eventually, peer_in, running
 from tests.runtime.test_process import read, subscribe
 
 FORGOTTEN = [f"e{number}" for number in range(10)]
@@ -51,6 +51,8 @@ def test_new_events_of_a_rolled_back_peer_reach_its_consumers(
             inps.ask(change(id))
         everything = [*FORGOTTEN, *LATER]
         assert read(coc, "S1", len(everything)) == everything
+        eventually(lambda: "went back" in str(inps.health()["reasons"]), "the setback of INPS")
+        assert "INPS" in str(coc.health()["reasons"])
     warnings = [each for each in coc.records() if each["level"] == "warning"]
     assert [each["source"] for each in warnings if "a producer" in each["message"]] == ["INPS"]
 
