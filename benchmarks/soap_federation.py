@@ -78,7 +78,7 @@ def peer_configuration(folder: Path, name: str, federation: Federation, port: in
     path = folder / f"{name}.toml"
     path.write_text(
         f'organisation = "{name}"\nfederation = "federation.xml"\nlisten = "127.0.0.1:{port}"\n'
-        '[log]\nlevel = "warning"\n',
+        f'lineage = "{name}.db.lineage"\n[log]\nlevel = "warning"\n',
         encoding="utf-8",
     )
     return path

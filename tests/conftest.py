@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,9 @@ for _name, _examples in EXAMPLES.items():
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
+
+# Peers that tests start keep their lineage here, unless their configuration names another place.
+os.environ.setdefault("XDG_STATE_HOME", tempfile.mkdtemp(prefix="qns-state-"))
 
 _chosen = os.environ.get("QNS_HYPOTHESIS") or "standard"
 if _chosen not in EXAMPLES:

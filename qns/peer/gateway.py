@@ -7,8 +7,9 @@ peer in memory is ahead of the disk: the gateway is discarded and opened again f
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from qns.d2q.event_json import write_event_json
@@ -16,9 +17,9 @@ from qns.errors import QnsError, StoreFailed
 from qns.iil.requests import InstallDocument
 from qns.peer.inputs import Effects, Input
 from qns.peer.lineage import begin_epoch, rotate_nonce
-from qns.peer.opening import UNCHANGED, DocumentPlan, first_document, inspect
+from qns.peer.opening import UNCHANGED, DocumentPlan, first_document, inspect, mark_of
 from qns.peer.peer import Peer
-from qns.peer.ports import Lineage, Mark, Store
+from qns.peer.ports import Lineage, Store
 from qns.peer.recovery import Settings, recover
 from qns.peer.status import PeerStatus
 from qns.peer.tables import (
@@ -52,8 +53,11 @@ class Gateway:
     document_plan: DocumentPlan = UNCHANGED
     """What has become of the configured document."""
     is_broken: bool = False
-    _uncommitted: int = 0
-    """The number of turns that are not committed yet."""
+    _uncommitted: deque[int] = field(default_factory=deque)
+    """The count of turns (`IdentityRow.turns`) after each turn that is not committed yet."""
+    _committed_turns: int = 0
+    _noted_turns: int = 0
+    """The count of committed turns that is known outside the store."""
     _recorded: int = 0
 
     @classmethod
@@ -76,7 +80,8 @@ class Gateway:
         if identity is None or stored is None:
             federation = first_document(document, settings.organisation)
             incarnation = federation[settings.organisation].incarnation
-            identity = IdentityRow(settings.organisation, incarnation, *change.mark, 0)
+            epoch, nonce, turns = change.mark
+            identity = IdentityRow(settings.organisation, incarnation, epoch, nonce, 0, turns)
             stored = document
             turn.put(DOCUMENT, DocumentRow(federation.version, document))
         identity = identity._replace(epoch=change.mark.epoch, nonce=change.mark.nonce)
@@ -122,14 +127,31 @@ class Gateway:
         self.is_broken = True
         turn, effects = self.peer.turn(inputs, now)
         self._record(turn)
+        if turn.transaction:
+            self.peer.identity.count_turn(turn)
         self.is_broken = False
-        self._uncommitted += 1
+        self._uncommitted.append(self.peer.identity.row.turns)
         return Begun(turn.transaction, effects)
 
     def committed(self, turns: int = 1) -> None:
         """Marks the oldest `turns` uncommitted turns as committed."""
-        self._uncommitted -= turns
+        for _ in range(turns):
+            self._committed_turns = self._uncommitted.popleft()
         self.peer.view.committed(turns)
+
+    @property
+    def has_progress(self) -> bool:
+        """True if turns were committed since `note_progress` was last called."""
+        return self._committed_turns > self._noted_turns
+
+    def note_progress(self) -> None:
+        """Notes outside the store how many turns are committed, so that their loss is detected.
+
+        Another thread may call it while turns run.
+        """
+        turns = self._committed_turns
+        self.lineage.advance(mark_of(self.peer.identity.row)._replace(turns=turns))
+        self._noted_turns = turns
 
     def _record(self, turn: Turn) -> None:
         """Adds the records of the turn to its transaction, so that both are committed together."""
@@ -147,7 +169,7 @@ class Gateway:
     def renew_mark(self, nonce: str) -> None:
         """Changes the mark after a backup was copied, so that the copy is recognised as old."""
         identity = self.peer.identity
-        change = rotate_nonce(Mark(identity.epoch, identity.nonce), nonce)
+        change = rotate_nonce(mark_of(identity.row), nonce)
         self.lineage.write(change.marks_to_write)
         turn = Turn(0.0)
         renewed = identity.row._replace(nonce=nonce)

@@ -44,6 +44,10 @@ class Identity:
         self._put(turn, self.row._replace(epoch=epoch))
         return epoch
 
+    def count_turn(self, turn: Turn) -> None:
+        """Counts a turn that changes the store."""
+        self._put(turn, self.row._replace(turns=self.row.turns + 1))
+
     def begin_incarnation(self, turn: Turn, incarnation: int) -> None:
         self._put(turn, self.row._replace(joined=incarnation))
 

@@ -47,11 +47,15 @@ class Opening(NamedTuple):
     @property
     def mark(self) -> Mark | None:
         """The mark in the store; None if it was never used."""
-        return None if self.identity is None else Mark(self.identity.epoch, self.identity.nonce)
+        return None if self.identity is None else mark_of(self.identity)
 
     def is_restored(self, marks: tuple[Mark, ...]) -> bool:
         """Returns whether a start takes the store for an older copy; `marks` are known outside."""
         return begin_epoch(self.mark, marks, nonce="").restored
+
+
+def mark_of(identity: IdentityRow) -> Mark:
+    return Mark(identity.epoch, identity.nonce, identity.turns)
 
 
 def inspect(store: Rows, organisation: str, document: bytes) -> Opening:

@@ -48,6 +48,8 @@ class Mark(NamedTuple):
 
     epoch: int
     nonce: str
+    turns: int = 0
+    """The number of committed turns that the store had at least."""
 
 
 class Lineage(Protocol):
@@ -58,6 +60,12 @@ class Lineage(Protocol):
 
     def write(self, marks: tuple[Mark, ...]) -> None:
         """Replaces the marks durably."""
+
+    def advance(self, mark: Mark) -> None:
+        """Raises the number of turns of the mark with this nonce, if there is one.
+
+        Another thread may call it while `write` is called.
+        """
 
 
 Id = TypeVar("Id")

@@ -36,6 +36,9 @@ class IdentityRow(NamedTuple):
     """Is kept outside the store as well, so that a restored backup is detected."""
     published: int
     """The number of published events: the sequence number of the last one."""
+    turns: int = 0
+    """The number of committed turns. It is noted outside the store as well, so that lost commits
+    are detected."""
 
 
 class DocumentRow(NamedTuple):

@@ -24,7 +24,6 @@ from qns.runtime.incidents import LOST_STORE
 from qns.runtime.twin import find_twin
 from qns.soap.peer_client import read_reply, write_call
 from qns.store.connection import check_unused, refuse_emptied
-from qns.store.lineage import FileLineage
 from qns.store.memory import MemoryStore
 from qns.store.reading import StoreReader
 from qns.store.sqlite import LOW_WATER_BYTES
@@ -140,7 +139,7 @@ def _start(configuration: Configuration) -> _Start:
     store = configuration.store
     try:
         refuse_emptied(store, configuration.lineage)
-        marks = FileLineage(configuration.lineage).read()
+        marks = configuration.lineage.read()
         if store.exists():
             check_unused(store)
             with StoreReader(store) as rows:

@@ -23,13 +23,14 @@ from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen, checked_listen, listen_of
 from qns.runtime.documents import read_document
 from qns.runtime.logs import FORMATS
+from qns.store.lineage import FileLineage, default_path
 
 MERGING: Final = ("containment", "exact")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 _KEYS: Final = (
-    *("organisation", "federation", "store", "listen", "admin", "history", "merging"),
-    *("log", "tuning"),
+    *("organisation", "federation", "store", "lineage", "listen", "admin", "history"),
+    *("merging", "log", "tuning"),
 )
 _LOG_KEYS: Final = ("level", "format")
 _MAX_BYTES: Final = 1_000_000
@@ -52,6 +53,8 @@ class Configuration:
     document: bytes
     """The exact bytes of the federation document."""
     store: Path
+    lineage_file: Path
+    """The path of the lineage file, which is not part of a backup."""
     listen: Listen
     admin: Path
     """The path of the socket on which the peer takes commands of its operator."""
@@ -64,9 +67,10 @@ class Configuration:
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
-    def lineage(self) -> Path:
-        """The path of the lineage file, which is beside the store and not part of a backup."""
-        return self.store.with_name(f"{self.store.name}.lineage")
+    def lineage(self) -> FileLineage:
+        """The lineage of the store, with a second file beside the store."""
+        beside = self.store.with_name(f"{self.store.name}.lineage")
+        return FileLineage(self.lineage_file, beside)
 
     @property
     def drain(self) -> Path:
@@ -114,6 +118,7 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         federation,
         document,
         store,
+        _lineage(table, folder, store),
         _listen(table, federation, organisation),
         _admin(table, folder, store),
         _value(table, "history", bool) or False,
@@ -137,6 +142,11 @@ def _store(table: Mapping[str, Any], folder: Path) -> Path:
             remedy=f"name a file in it, such as {store / f'{organisation}.db'}",
         )
     return store
+
+
+def _lineage(table: Mapping[str, Any], folder: Path, store: Path) -> Path:
+    given = _text(table, "lineage", "/var/lib/qns-lineage/inps.lineage")
+    return folder / given if given else default_path(store)
 
 
 def _admin(table: Mapping[str, Any], folder: Path, store: Path) -> Path:

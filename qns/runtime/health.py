@@ -125,8 +125,9 @@ class Health:
         elif self._setback is IncidentKind.OWN_COPY:
             yield Reason(
                 ReasonKind.RESTORED,
-                "the store went back to an older copy: what was published and subscribed after it "
-                "is lost, or declared lost; this is shown until the next start",
+                "the store was restored from an older copy, or went back in time: what was "
+                "published and subscribed after it is lost, or declared lost; this is shown until "
+                "the next start",
             )
 
     def _of_driver(self) -> Iterator[Reason]:

@@ -33,6 +33,7 @@ from qns.runtime.driver import Driver
 from qns.runtime.file_limit import connections_within_limit
 from qns.runtime.health import Health
 from qns.runtime.incidents import Incidents
+from qns.runtime.lineage_upkeep import LineageUpkeep
 from qns.runtime.logs import log_event, log_exception
 from qns.runtime.metrics import Metrics
 from qns.runtime.rehearsal import rehearse
@@ -45,7 +46,6 @@ from qns.runtime.transport import Transport
 from qns.runtime.twin import find_twin
 from qns.soap.endpoint import Endpoint
 from qns.store.connection import refuse_emptied
-from qns.store.lineage import FileLineage
 from qns.store.sqlite import SqliteStore
 
 try:
@@ -130,6 +130,7 @@ class Running:
     server: Server
     admin: AdminServer
     upkeep: StoreUpkeep
+    lineage: LineageUpkeep
 
     @classmethod
     async def start(cls, configuration: Configuration, sock: socket.socket, url: str) -> Running:
@@ -160,11 +161,13 @@ class Running:
         context = Context(configuration, driver, health, metrics, drain)
         admin = AdminServer(configuration.admin, context)
         upkeep = StoreUpkeep(driver, stores.current)
-        running = cls(stores, driver, transport, server, admin, upkeep)
+        lineage = LineageUpkeep(driver)
+        running = cls(stores, driver, transport, server, admin, upkeep, lineage)
         try:
             await admin.start()
             await server.start(sock, url)
             upkeep.start()
+            lineage.start()
         except BaseException:
             await running.stop()
             raise
@@ -195,6 +198,7 @@ class Running:
         await self.admin.stop()
         await self.server.stop()
         await self.driver.stop()
+        await self.lineage.stop()
         await self.transport.close()
         self.stores.close()
 
@@ -223,7 +227,7 @@ class Stores:
                 epoch_scatter=EPOCH_SCATTER,
             ),
             self._store,
-            FileLineage(configuration.lineage),
+            configuration.lineage,
             document=configuration.document,
             nonce=secrets.token_hex(8),
             now=now,

@@ -16,6 +16,7 @@ from qns.errors import QnsError, StoreFull
 from qns.iil.requests import Answer
 from qns.peer.gateway import Gateway
 from qns.peer.inputs import Effects, Input
+from qns.peer.lineage import NOTE_EVERY_S
 from qns.peer.ports import Mark, Store
 from qns.peer.recovery import Settings
 from qns.peer.turn import Record, Transaction
@@ -111,6 +112,8 @@ class Node:
     """Each commit whose number is a multiple of this fails; 0 if none does."""
     interruptions: list[int] = field(default_factory=list)
     """The steps at which the next recoveries are interrupted."""
+    noted_at: float = 0.0
+    """When the number of committed turns was last noted outside the store."""
     backups: list[Backup] = field(default_factory=list)
     snapshots: list[Backup] = field(default_factory=list)
 
@@ -209,6 +212,9 @@ class Node:
             output.sends.extend(effects.sends)
             output.records.extend(effects.records)
             output = output._replace(wake_at=effects.wake_at - self.clock_ahead_s)
+        if self.gateway.has_progress and now - self.noted_at >= NOTE_EVERY_S:
+            self.noted_at = now
+            self.gateway.note_progress()
         if kill_point is None:
             return output
         self.die()

@@ -48,6 +48,9 @@ class InterruptedLineage:
         self.interruption.next_step()
         self.lineage.write(marks)
 
+    def advance(self, mark: Mark) -> None:
+        self.lineage.advance(mark)
+
 
 @dataclass(slots=True)
 class InterruptedStore:

@@ -29,6 +29,7 @@ from qns.store.faults import damaged, from_sqlite, in_use, is_wrong_checksum
 from qns.store.files import sync_file
 from qns.store.header import check_header, page_1_damaged
 from qns.store.layout import CHECKED_ID, UNCHECKED_ID, lay_out, rewrite
+from qns.store.lineage import FileLineage
 from qns.store.log import check_log, log_of, pages_in_log
 from qns.store.migrations import checked_version, migrate
 from qns.store.recovery import has_log, keep_log_at_close, secure_log, verified_frames
@@ -144,9 +145,9 @@ def open_read_only(path: Path, *, is_unused: bool = False) -> apsw.Connection:
     return connection
 
 
-def refuse_emptied(path: Path, lineage: Path) -> None:
+def refuse_emptied(path: Path, lineage: FileLineage) -> None:
     """Raises StoreFailed if the file is empty although it was a store: it has a lineage."""
-    if path.is_file() and not path.stat().st_size and lineage.exists():
+    if path.is_file() and not path.stat().st_size and lineage.exists:
         raise damaged("the file is empty", str(path))
 
 

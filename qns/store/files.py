@@ -9,6 +9,12 @@ from qns.store.faults import from_os
 
 
 def write_durably(path: Path, content: bytes) -> None:
+    """Replaces the content of a file; after a crash the file has the new content."""
+    write_atomically(path, content)
+    sync_file(path.parent)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
     """Replaces the content of a file; after a crash the file has the old or the new content."""
     new = path.with_name(path.name + ".new")
     try:
@@ -16,9 +22,9 @@ def write_durably(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        new.replace(path)
     except OSError as error:
         raise from_os(error, str(path)) from None
-    rename_durably(new, path)
 
 
 def create_private(path: Path) -> None:

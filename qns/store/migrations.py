@@ -236,11 +236,17 @@ CREATE TABLE number_series (
 ) STRICT, WITHOUT ROWID;
 """
 
+_TURNS: Final = """
+-- How many turns were committed: the marks outside the store tell whether some were lost.
+ALTER TABLE identity ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
     Migration(3, "what operators need", _OPERATION),
     Migration(4, "which start numbered a delivery", _NUMBER_SERIES),
+    Migration(5, "how many turns were committed", _TURNS),
 )
 
 

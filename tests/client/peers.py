@@ -38,7 +38,8 @@ class PeerProcess:
         configuration = self.folder / "peer.toml"
         configuration.write_text(
             f'organisation = "{self.organisation}"\n'
-            f'federation = "federation.xml"\nlisten = "{listen}"\n{self.settings}',
+            f'federation = "federation.xml"\nlisten = "{listen}"\n'
+            f'lineage = "{self.organisation}.db.lineage"\n{self.settings}',
             encoding="utf-8",
         )
         with (self.folder / "peer.log").open("a", encoding="utf-8") as log:

@@ -68,7 +68,9 @@ def configure(folder: Path, federation: Federation, name: str, more: str = QUICK
     """Writes the configuration of one organisation and returns its path."""
     (folder / "federation.xml").write_bytes(write_federation(federation))
     path = folder / f"{name}.toml"
-    path.write_text(f'organisation = "{name}"\nfederation = "federation.xml"\n{more}', "utf-8")
+    head = f'organisation = "{name}"\nfederation = "federation.xml"\n'
+    # The folder stands for the whole host, so the lineage is in it.
+    path.write_text(f'{head}lineage = "{name}.db.lineage"\n{more}', "utf-8")
     return path
 
 

@@ -34,7 +34,7 @@ def test_configuration_of_two_lines_has_defaults_for_the_rest(tmp_path: Path) ->
     assert configuration.federation.organisations == federation.organisations
     assert configuration.document == (tmp_path / "federation.xml").read_bytes()
     assert configuration.store == tmp_path / "INPS.db"
-    assert configuration.lineage == tmp_path / "INPS.db.lineage"
+    assert configuration.lineage_file == tmp_path / "INPS.db.lineage"
     assert configuration.listen.url == federation["INPS"].endpoint
     assert configuration.admin == tmp_path / "INPS.db.admin"
     assert configuration.merging == "containment"

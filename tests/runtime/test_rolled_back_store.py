@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from qns.federation.document import Federation
 from qns.iil.cursor import CursorAhead
 from qns.iil.requests import AcknowledgeDeliveries, Deliveries, Published, PullDeliveries
-from tests.runtime.peers import agencies_on_loopback, change, eventually, peer_in, running
+from tests.runtime.peers import (
+    PeerProcess,
+    agencies_on_loopback,
+    change,
+    eventually,
+    peer_in,
+    running,
+)
 from tests.runtime.test_process import read, subscribe
 
 FORGOTTEN = [f"e{number}" for number in range(10)]
@@ -113,3 +123,74 @@ def test_event_that_the_factory_of_a_rolled_back_peer_repeats_is_not_delivered_a
             assert isinstance(published, Published)
             assert not published.again, "the peer has forgotten it"
         assert read(coc, "S1", 1) == ["new"]
+
+
+def in_its_own_state(folder: Path, federation: Federation, name: str) -> PeerProcess:
+    """Returns a peer with the default place of the lineage, outside the folder of the store."""
+    peer = peer_in(folder, federation, name)
+    text = peer.configuration.read_text("utf-8")
+    line = f'lineage = "{name}.db.lineage"\n'
+    assert line in text
+    peer.configuration.write_text(text.replace(line, ""), "utf-8")
+    return peer
+
+
+def test_folder_that_is_put_back_with_all_its_files_is_detected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder, copy = tmp_path / "INPS", tmp_path / "copy"
+    inps = in_its_own_state(folder, agencies_on_loopback(), "INPS")
+    with running((inps,)):
+        inps.stop()
+        shutil.copytree(folder, copy)
+        inps.start()
+        inps.ask(change("forgotten"))
+        inps.kill()
+        put_back_whole_folder(folder, copy)
+        inps.start()
+        assert "went back" in str(inps.health()["reasons"])
+        inps.stop()
+        shutil.rmtree(tmp_path / "state")  # as on a host to which the folder was moved
+        inps.start()
+        assert "went back" not in str(inps.health()["reasons"])
+
+
+def test_commits_that_are_lost_with_the_log_are_detected_though_nothing_had_left_the_peer(
+    tmp_path: Path,
+) -> None:
+    inps = peer_in(tmp_path / "INPS", agencies_on_loopback(), "INPS")
+    files = [tmp_path / "INPS" / f"INPS.db{end}" for end in ("", "-wal")]
+    with running((inps,)):
+        inps.ask(change("kept"))
+        assert inps.process is not None
+        inps.process.send_signal(signal.SIGSTOP)
+        at_checkpoint = [each.read_bytes() for each in files]
+        inps.process.send_signal(signal.SIGCONT)
+        for id in FORGOTTEN:
+            inps.ask(change(id))
+        lineage = (tmp_path / "INPS" / "INPS.db.lineage").read_bytes
+        before = lineage()
+        eventually(lambda: lineage() != before, "the next note of committed turns")
+        inps.kill()
+        for file, content in zip(files, at_checkpoint, strict=True):
+            file.write_bytes(content)  # the same epoch and nonce
+        inps.start()
+        assert "went back" in str(inps.health()["reasons"])
+    warnings = [each["message"] for each in inps.records() if each["level"] == "warning"]
+    assert "the store was put back from an older copy" in warnings
+
+
+def test_restarts_and_kills_do_not_look_like_lost_commits(tmp_path: Path) -> None:
+    inps = peer_in(tmp_path / "INPS", agencies_on_loopback(), "INPS")
+    with running((inps,)):
+        for number in range(6):
+            inps.ask(change(f"e{number}"))
+            if number % 2:
+                time.sleep(1.2)  # the committed turns are noted
+            if number % 3:
+                inps.kill()
+            else:
+                inps.stop()
+            inps.start()
+            assert "went back" not in str(inps.health()["reasons"])

@@ -43,10 +43,17 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_two_instances_share_no_folder() -> None:
-    (folder,) = settings("StateDirectory")
-    (working,) = settings("WorkingDirectory")
+    (folders,) = settings("StateDirectory")
+    folder, lineage = folders.split()
     assert "%i" in folder
-    assert working == f"%S/{folder}"
+    assert "%i" in lineage
+    assert settings("WorkingDirectory") == [f"%S/{folder}"]
+    assert settings("Environment") == [f"XDG_STATE_HOME=%S/{lineage}"]
+
+
+def test_container_keeps_the_lineage_in_another_volume_than_the_store() -> None:
+    volumes = re.findall(r"^VOLUME (.*)$", CONTAINER, re.M)[0].split()
+    assert re.findall(r"^ENV XDG_STATE_HOME=(.*)$", CONTAINER, re.M) == volumes[1:]
 
 
 def test_failed_check_does_not_keep_the_peer_from_starting() -> None:

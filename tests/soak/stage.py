@@ -26,6 +26,7 @@ CLASSES = ("Report/Temperature", "Report/Wind", "Report/Wind/Gust", "Report/Prec
 _CONFIGURATION = """\
 organisation = "{name}"
 federation = "federation.xml"
+lineage = "{name}.db.lineage"
 listen = "{host}:{port}"
 history = true
 [log]

@@ -14,6 +14,7 @@ from qns.peer.tables import EVENTS, TABLES
 from qns.peer.turn import Transaction
 from qns.store.connection import check_unused, refuse_emptied
 from qns.store.copies import restore
+from qns.store.lineage import FileLineage
 from qns.store.reading import StoreReader
 from qns.store.sqlite import SqliteStore
 from tests.store.processes import started
@@ -171,10 +172,11 @@ def test_backup_has_checksums_and_is_checked_when_it_is_opened(path: Path, whole
 def test_file_that_was_emptied_is_rejected_if_it_has_a_lineage(path: Path) -> None:
     lineage = path.with_name("store.lineage")
     path.touch()
-    refuse_emptied(path, lineage)
+    refuse_emptied(path, FileLineage(lineage))
     lineage.touch()
-    with pytest.raises(StoreFailed, match="the file is empty"):
-        refuse_emptied(path, lineage)
+    for each in (FileLineage(lineage), FileLineage(path.with_name("missing"), lineage)):
+        with pytest.raises(StoreFailed, match="the file is empty"):
+            refuse_emptied(path, each)
 
 
 def test_store_without_checksums_is_rewritten_with_its_rows(path: Path) -> None:

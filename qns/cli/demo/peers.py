@@ -175,7 +175,8 @@ class DemoPeers:
         for name, organisation in federation.organisations.items():
             peer = peers.peers[name] = PeerProcess(name, organisation.endpoint, folder)
             peer.configuration.write_text(
-                f'organisation = "{name}"\nfederation = "federation.xml"\n{_TUNING}',
+                f'organisation = "{name}"\nfederation = "federation.xml"\n'
+                f'lineage = "{name}.db.lineage"\n{_TUNING}',
                 encoding="utf-8",
             )
         return peers

@@ -124,7 +124,9 @@ def operator(folder: Path) -> Iterator[Operator]:
     for name, each in federation.organisations.items():
         path = folder / f"{name.lower()}.toml"
         path.write_text(
-            f'organisation = "{name}"\nfederation = "federation.xml"\n{QUICK}{_MORE}', "utf-8"
+            f'organisation = "{name}"\nfederation = "federation.xml"\n'
+            f'lineage = "{name}.db.lineage"\n{QUICK}{_MORE}',
+            "utf-8",
         )
         peers[name.lower()] = PeerProcess(path, each.endpoint)
     before = Path.cwd()

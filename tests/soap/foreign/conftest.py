@@ -31,6 +31,7 @@ def peer(tmp_path: Path) -> Iterator[str]:
     configuration = tmp_path / "inps.toml"
     configuration.write_text(
         'organisation = "INPS"\nfederation = "federation.xml"\nlisten = "127.0.0.1:0"\n'
+        'lineage = "INPS.db.lineage"\n'
         # The others never compare their views; they get only what they have asked for.
         "[tuning]\ncompare_within_s = 0.001\n",
         encoding="utf-8",
