@@ -37,7 +37,7 @@ _EXAMPLES = (
     "qns federation weather-partial",
     "qns federation agencies --xml",
     "qns federation agencies --join ISTAT --hosts Enterprise,Enterprise/Holder \\\n"
-    "                 --endpoint https://qns.istat.example/ --capability 8",
+    "                 --endpoint http://127.0.0.1:8704/ --capability 8",
     "qns federation --schema weather --name storms --join Met01 --hosts Report \\\n"
     "                 --endpoint http://127.0.0.1:8701/",
     "qns federation agencies --endpoint CoC=http://127.0.0.1:9703/",
