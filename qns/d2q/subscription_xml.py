@@ -49,7 +49,10 @@ def write_subscription(subscription: Subscription, schema: Schema) -> bytes:
 
 
 def write_subscriptions(subscriptions: Iterable[tuple[str, Subscription]], schema: Schema) -> bytes:
-    """Returns a list of subscriptions with their ids, as XML."""
+    """Returns a list of subscriptions with their ids, as XML.
+
+    Programs write with it the lists that `qns match` and `qns check` read.
+    """
     root = new_root("subscriptions")
     for identifier, subscription in subscriptions:
         element = child(root, qualified("subscription"))

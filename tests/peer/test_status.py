@@ -76,7 +76,6 @@ def test_status_of_a_consumer_shows_its_users_and_streams() -> None:
     assert (status.subscriptions, status.deliveries_waiting, status.delivered("s")) == (1, 2, 2)
     assert status.local_subscriptions() == [interpret("Report", world.federation.schema)]
     assert InboundStatus("P", last=2, early=0) in list(status.inbound())
-    assert status.last_number_from("P") == 2
     assert ViewStatus("P", 1, ViewState.IN_FORCE, has_pending=False) in list(status.views())
     world.do("C", AcknowledgeDeliveries(OWNER, "s", 1))
     assert status.deliveries_waiting == 1  # computed when it is read
