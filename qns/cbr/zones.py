@@ -354,8 +354,8 @@ def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
     whole, marks, lengths = line
     leaves = len(whole) >> 1
     area = common = 0.0
-    for turn in range(len(order)):
-        side = order[turn]
+    for place in range(len(order)):
+        side = order[place]
         box = side >> 1
         owner = 0 if ours[box] else 1
         change = 1 - 2 * (side & 1)
@@ -375,8 +375,8 @@ def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
             if above_right != above_left:
                 _measure_node(above_right, line)
             above_left, above_right = above_left >> 1, above_right >> 1
-        if turn + 1 < len(order):
-            step = sides[order[turn + 1]] - sides[side]
+        if place + 1 < len(order):
+            step = sides[order[place + 1]] - sides[side]
             area += step * lengths[1, 0]
             common += step * lengths[1, 2]
     return area, common

@@ -17,7 +17,7 @@ from qns.d2q.description import describe
 from qns.d2q.lexical import WHITE_SPACE, checked_name, key_text
 from qns.d2q.normal_form import normal_form
 from qns.d2q.schema import Schema
-from qns.d2q.terms import Mark, Member, Operator, Statement, Term, Written
+from qns.d2q.terms import Member, Operator, Position, Statement, Term, Written
 from qns.d2q.xml import (
     MAX_BYTES,
     Element,
@@ -192,5 +192,5 @@ def _is_text(attribute: str, root: Element, schema: Schema) -> bool:
         return True
 
 
-def _mark(element: Element) -> Mark:
-    return Mark(line_of(element))
+def _mark(element: Element) -> Position:
+    return Position(line_of(element))
