@@ -6,8 +6,9 @@ producer side, the consumer side and the Forwarder (thesis 5.4.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
+from typing import Protocol
 
 from qns.cbr.subscription import Subscription
 from qns.d2q.schema import Schema
@@ -48,8 +49,18 @@ from qns.peer.ports import Store
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Turn
 
-InstallOffer = Callable[[Turn, bytes, str], None]
-"""Callback that receives a document and the organisation that offers it."""
+
+class InstallOffer(Protocol):
+    """Puts a document in force that another organisation offers.
+
+    `Peer` sets it after both are built, because only the whole peer can install a document.
+    """
+
+    def __call__(self, turn: Turn, xml: bytes, sender: str, /) -> None: ...
+
+
+def _ignore_offer(turn: Turn, xml: bytes, sender: str, /) -> None:
+    """Ignores the offer: a layer without a peer keeps its document."""
 
 
 _OF_ANY_DOCUMENT = FetchDocument | Gossip | Acknowledge | RelayAcknowledgement
@@ -70,8 +81,7 @@ class ExternalDiffusionLayer:
     forwarder: Forwarder
     document: InitVar[bytes]
     """The federation document in force, byte for byte."""
-    install: InstallOffer = field(default=lambda *_: None)
-    """Puts a document in force that another organisation offers."""
+    install: InstallOffer = _ignore_offer
     intake: Intake = field(init=False)
     dialogue: Dialogue = field(init=False)
     requests: Requests = field(init=False)
