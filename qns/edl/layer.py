@@ -145,7 +145,7 @@ class ExternalDiffusionLayer:
         return self.producer.claims.suggests_twin
 
     def proves_twin(self, now: float, *, is_called: bool) -> bool:
-        """True if another peer runs as this organisation, and this one should give way."""
+        """True if another peer runs as this organisation, and this one should step down."""
         claims, others = self.producer.claims, len(self.producer.streams)
         return claims.proves_twin(now, others, is_called=is_called)
 

@@ -55,7 +55,7 @@ def test_new_events_of_a_rolled_back_peer_reach_its_consumers(
     assert [each["source"] for each in warnings if "a producer" in each["message"]] == ["INPS"]
 
 
-def test_reader_of_a_rolled_back_consumer_is_told_before_it_skips_a_delivery(
+def test_reader_gets_an_error_before_it_skips_a_delivery_of_a_rolled_back_consumer(
     tmp_path: Path,
 ) -> None:
     federation = agencies_on_loopback().without("INAIL")

@@ -297,7 +297,7 @@ def test_operation_is_cancelled_when_the_operator_disconnects(tmp_path: Path) ->
     assert asyncio.run(scenario())
 
 
-def test_operation_that_runs_when_the_peer_stops_is_told_so(tmp_path: Path) -> None:
+def test_operation_under_way_fails_with_a_reason_when_the_peer_stops(tmp_path: Path) -> None:
     async def scenario() -> list[dict[str, Any]]:
         begun = asyncio.Event()
 
