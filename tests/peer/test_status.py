@@ -22,6 +22,7 @@ from tests.edl.peers import (
     send,
     subscribe,
     world_of,
+    world_with_custody,
 )
 
 
@@ -116,13 +117,7 @@ def test_status_shows_lag_and_an_unreachable_consumer() -> None:
 
 
 def test_status_shows_custody_for_a_receiver_that_is_down() -> None:
-    world = world_of("P", "F", "Z", capability=1)
-    for name in ("F", "Z"):
-        subscribe(world, name)
-    world.run_for(2.0)
-    world.kill("Z")
-    publish(world, "P", "e1")
-    world.run_for(0.5)
+    world = world_with_custody()
     peer = peer_of(world, "F")
     assert (peer.status.custody, list(peer.status.custody_receivers())) == (1, ["Z"])
     (link,) = (link for link in peer.status.links() if link.other == "Z")

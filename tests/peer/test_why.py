@@ -29,6 +29,7 @@ from tests.edl.peers import (
     send,
     subscribe,
     world_of,
+    world_with_custody,
 )
 from tests.peer.test_dead_letters import world_with_letter
 
@@ -171,13 +172,7 @@ def test_absence_of_an_event_of_unknown_source_also_covers_this_peer_as_its_sour
 
 
 def test_why_at_a_forwarder_shows_the_receivers_in_its_custody() -> None:
-    world = world_of("P", "F", "Z", capability=1)
-    for name in ("F", "Z"):
-        subscribe(world, name)
-    world.run_for(2.0)
-    world.kill("Z")
-    publish(world, "P", "e1")
-    world.run_for(0.5)
+    world = world_with_custody()
     custody = [fact for fact in why(world, "F", "e1").facts if fact.kind == "custody"]
     assert [(fact.organisation, fact.number) for fact in custody] == [("Z", 1)]
 
