@@ -13,7 +13,7 @@ from qns.cli.options import Commands, add_json_option, new_command
 from qns.cli.outputs import save
 from qns.cli.problems import Problem, visible
 from qns.cli.screen import Screen
-from qns.cli.table import table_lines
+from qns.cli.table_layout import table_lines
 from qns.cli.wording import counted
 from qns.d2q.schema_files import load_schema
 from qns.errors import FederationError, NameNotKnown, QnsError
