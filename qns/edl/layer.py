@@ -243,23 +243,25 @@ class ExternalDiffusionLayer:
         problem = validate_envelope(envelope)
         if problem is not None:
             fault = Fault(f"{self.me} was sent {problem}", permanent=True)
-            return Envelope(*self.dialogue.header(""), fault)
+            return self.dialogue.envelope("", fault)
         if isinstance(body, OfferDocument):
-            return Envelope(*self.dialogue.header(""), self._offered(turn, sender, body))
+            # The answer names the document from before the offer, which may be installed now.
+            answer = self.dialogue.envelope("", Done())
+            return answer._replace(body=self._offered(turn, sender, body))
         if sender == self.me and isinstance(body, FetchDocument):  # `qns peer check` reads it
-            return Envelope(*self.dialogue.header(""), Document(self.dialogue.document_xml))
+            return self.dialogue.envelope("", Document(self.dialogue.document_xml))
         is_behind = envelope.document > self.consumer.federation.version
         if not self._knows(sender):
             # The sender may offer the newer document; its endpoint is not known here.
             reason = f"{sender} is not a member of the federation"
             fault = Fault(reason, permanent=not is_behind)
-            return Envelope(*self.dialogue.header(""), fault)
+            return self.dialogue.envelope("", fault)
         self.dialogue.learn_from(turn, sender, envelope.document, envelope.reachability)
         if is_behind and not isinstance(body, _OF_ANY_DOCUMENT):
             fault = Fault(f"{self.me} has an older federation document and fetches the newer one")
-            return Envelope(*self.dialogue.header(sender, is_reply=True), fault)
+            return self.dialogue.envelope(sender, fault, is_reply=True)
         reply = self._reply(turn, sender, body, accepted)
-        return Envelope(*self.dialogue.header(sender, is_reply=True), reply)
+        return self.dialogue.envelope(sender, reply, is_reply=True)
 
     def _offered(self, turn: Turn, sender: str, offer: OfferDocument) -> Done | Fault:
         try:
