@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/api.md"
@@ -31,23 +33,31 @@ _CHAPTERS = {
     "qns.errors": "Errors",
 }
 
-Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Definition(NamedTuple):
+    """A name as its module defines it."""
+
+    module: str
+    node: ast.ClassDef | Function | ast.Assign
+    docstring: str
 
 
 def api_page() -> str:
     """Returns the page as Markdown."""
     chapters: dict[str, list[str]] = {title: [] for title in _CHAPTERS.values()}
     for name, module in sorted(_exports().items(), key=lambda item: item[0].lower()):
-        node, docstring = _definition(module, name)
-        is_error = isinstance(node, ast.ClassDef) and _is_error(node)
-        room = "qns.errors" if is_error else ".".join(module.split(".")[:2])
-        chapters[_CHAPTERS[room]] += _entry(name, node, docstring)
+        found = _definition(module, name)
+        room = "qns.errors" if _is_error(found) else ".".join(found.module.split(".")[:2])
+        chapters[_CHAPTERS[room]] += _entry(name, found)
     parts = [_HEAD]
     for title, entries in chapters.items():
         parts += [f"## {title}\n", *entries]
     return "\n".join(parts)
 
 
+@cache
 def _exports() -> dict[str, str]:
     """Exported name -> its module, from the stub."""
     return {
@@ -64,20 +74,43 @@ def _tree(module: str, suffix: str = ".py") -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def _definition(module: str, name: str) -> tuple[Definition, str]:
-    """The definition of a name and its docstring. Follows an import under another name."""
+def _definition(module: str, name: str) -> Definition:
+    """The definition of a name. Follows an import, also under another name."""
     tree = _tree(module)
     for node, following in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            return node, ast.get_docstring(node) or ""
+            return Definition(module, node, ast.get_docstring(node) or "")
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return node, _text(following)
+            return Definition(module, node, _text(following))
     for inner in ast.walk(tree):
         if isinstance(inner, ast.ImportFrom):
             for alias in inner.names:
                 if name == (alias.asname or alias.name):
                     return _definition(inner.module or "", alias.name)
     raise LookupError(f"{module} has no {name}")
+
+
+def _bases(found: Definition) -> Iterator[Definition]:
+    """The base classes that this package defines, each followed by its own."""
+    if isinstance(found.node, ast.ClassDef):
+        for base in found.node.bases:
+            name = ast.unparse(base)
+            if _is_ours(found.module, name):
+                definition = _definition(found.module, name)
+                yield definition
+                yield from _bases(definition)
+
+
+def _is_ours(module: str, name: str) -> bool:
+    """True if the module defines the name, or imports it from this package."""
+    return any(
+        node.name == name
+        if isinstance(node, ast.ClassDef)
+        else isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("qns.")
+        and any(name == (alias.asname or alias.name) for alias in node.names)
+        for node in ast.walk(_tree(module))
+    )
 
 
 def _text(node: ast.stmt) -> str:
@@ -87,39 +120,68 @@ def _text(node: ast.stmt) -> str:
     return ""
 
 
-def _is_error(node: ast.ClassDef) -> bool:
-    bases = {ast.unparse(base) for base in node.bases}
-    return bool(bases & {"Exception", "QnsError", "Busy"})
+def _is_error(found: Definition) -> bool:
+    classes = [found, *_bases(found)]
+    return any(getattr(each.node, "name", "") == "QnsError" for each in classes)
 
 
-def _entry(name: str, node: Definition, docstring: str) -> Iterator[str]:
+def _entry(name: str, found: Definition) -> Iterator[str]:
+    node, docstring = found.node, found.docstring
     if isinstance(node, ast.Assign):
         yield f"### `{name}`\n"
         yield f"{docstring or _value(node)}\n"
         return
-    if isinstance(node, ast.ClassDef) and _is_error(node):
+    if not isinstance(node, ast.ClassDef):
+        yield f"### `{name}{_signature(node)}`\n"
+    elif _is_error(found):
         yield f"### `{name}({', '.join(map(ast.unparse, node.bases))})`\n"
     else:
-        yield f"### `{name}{_signature(node)}`\n"
+        yield f"### `{name}{_constructor(found)}`\n"
     if docstring:
         yield f"{docstring}\n"
-    if isinstance(node, ast.ClassDef):
-        rows = list(_members(node))
-        if rows:
-            yield "\n".join([*rows, ""])
+    rows = list(_members(found))
+    if rows:
+        yield "\n".join([*rows, ""])
 
 
 def _value(node: ast.Assign) -> str:
     return f"A `{ast.unparse(node.value).partition('(')[0]}`."
 
 
-def _members(node: ast.ClassDef) -> Iterator[str]:
-    """An item of a list for each public field, property and method."""
+def _members(found: Definition) -> Iterator[str]:
+    """An item of a list for each public field, property and method.
+
+    Those of a base class follow, unless the page has an entry for the base class, or they return
+    what only the package itself uses.
+    """
+    seen = set[str]()
+    exported = set(_exports())
+    for each in (found, *_bases(found)):
+        node = each.node
+        if isinstance(node, ast.ClassDef) and (each is found or node.name not in exported):
+            internal = set() if each is found else _internal_members(each)
+            items = {name: item for name, item in _own_members(node) if name not in seen | internal}
+            seen |= set(items)
+            yield from items.values()
+
+
+def _internal_members(found: Definition) -> set[str]:
+    """The methods that return an object of a class that `qns` does not export."""
+    return {
+        member.name
+        for member in getattr(found.node, "body", [])
+        if isinstance(member, Function) and member.returns is not None
+        if _is_internal(found.module, ast.unparse(member.returns))
+    }
+
+
+def _own_members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Name and item of each public member that the body of the class defines."""
     for member, following in zip(node.body, [*node.body[1:], ast.Pass()], strict=True):
         if isinstance(member, ast.AnnAssign):
             field, text = ast.unparse(member.target), _text(following)
             shown = f"{field}: {ast.unparse(member.annotation)}"
-        elif isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif isinstance(member, Function):
             field, text = member.name, ast.get_docstring(member) or ""
             decorators = {ast.unparse(each) for each in member.decorator_list}
             if any(each.endswith(".setter") for each in decorators):
@@ -132,18 +194,41 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
         else:
             continue
         if not field.startswith("_"):
-            yield f"- `{shown}`" + (f"\n{_indented(text)}" if text else "")
+            yield field, f"- `{shown}`" + (f"\n{_indented(text)}" if text else "")
 
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 
-def _signature(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """The parameters without `self`, and the result; of a class those of its constructor."""
-    if isinstance(node, ast.ClassDef):
-        made = [m for m in node.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"]
-        return _signature(made[0]).partition(" -> ")[0] if made else ""
+def _constructor(found: Definition) -> str:
+    """The parameters of the constructor, or nothing if programs do not call it.
+
+    They do not if a parameter is of a class that `qns` does not export.
+    """
+    for each in (found, *_bases(found)):
+        for member in getattr(each.node, "body", []):
+            if isinstance(member, ast.FunctionDef) and member.name == "__init__":
+                if any(_is_internal(each.module, name) for name in _annotated(member)):
+                    return ""
+                return _signature(member).partition(" -> ")[0]
+    return ""
+
+
+def _annotated(function: ast.FunctionDef) -> set[str]:
+    """The names in the annotations of the parameters."""
+    return {inner.id for inner in ast.walk(function.args) if isinstance(inner, ast.Name)}
+
+
+def _is_internal(module: str, name: str) -> bool:
+    """True if the name is a class of this package that it does not export."""
+    if name in _exports() or not _is_ours(module, name):
+        return False
+    return isinstance(_definition(module, name).node, ast.ClassDef)
+
+
+def _signature(node: Function) -> str:
+    """The parameters without `self`, and the result."""
     arguments = node.args
     for positional in (arguments.posonlyargs, arguments.args):
         if positional and positional[0].arg in ("self", "cls"):

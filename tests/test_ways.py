@@ -17,10 +17,15 @@ COMPONENT = re.compile(r"^\| [A-Z][\w ]+ \| `(\w+)` \| `(qns/[\w/]+\.py)` \|$", 
 MOST_FILES = {"event": 25, "subscription": 20}
 
 
+def section(way: str) -> str:
+    """The part of the page that describes a way."""
+    found = PAGE.partition(f"## The way of {'an event' if way == 'event' else 'a subscription'}")
+    return found[2].partition("\n## ")[0]
+
+
 def steps(way: str) -> list[tuple[str, str]]:
     """The (file, name) of each step of a way, in order."""
-    section = PAGE.partition(f"## The way of {'an event' if way == 'event' else 'a subscription'}")
-    return STEP.findall(section[2].partition("\n## ")[0])
+    return STEP.findall(section(way))
 
 
 def defined_names(file: str) -> set[str]:
@@ -76,3 +81,8 @@ def test_every_step_on_the_page_is_in_the_trace(way: str, ways: dict[str, Way]) 
     for file, name in steps(way):
         is_class = name.rpartition(".")[2][0].isupper()
         assert file in files if is_class else (file, name) in called, f"{file}: {name}"
+
+
+@pytest.mark.parametrize("way", MOST_FILES)
+def test_page_names_every_file_that_the_trace_crosses(way: str, ways: dict[str, Way]) -> None:
+    assert [file for file in ways[way].crossed if f"`qns/{file}`" not in section(way)] == []

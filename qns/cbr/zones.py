@@ -35,8 +35,17 @@ _INDEX_MARGIN = 1e-15
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Boxes = Floats  # [box, 0 for lo and 1 for hi, axis]
+Boxes = Floats  # [box, _LO or _HI, axis]
 Line = tuple[Floats, Integers, Floats]
+
+_LO, _HI = 0, 1
+"""The two corners of a box."""
+_X, _Y = 0, 1
+"""The axes of a 2-D box."""
+_OURS, _OTHERS, _BOTH = 0, 1, 2
+"""Whose boxes cover a node of the segment tree: the owners of marks, and the columns of lengths."""
+_ROOT = 1
+"""The root of the segment tree."""
 
 
 class Zone:
@@ -238,7 +247,7 @@ def _areas(zone: Zone, other: Zone) -> tuple[float, float]:
 
 def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
     """Returns the measure of the union of the boxes `ours`, and of its part that others cover."""
-    solid = (boxes[:, 0] < boxes[:, 1]).all(axis=1)
+    solid = (boxes[:, _LO] < boxes[:, _HI]).all(axis=1)
     boxes, ours = boxes[solid], ours[solid]
     if not ours.any():
         return 0.0, 0.0
@@ -249,8 +258,8 @@ def _measures(boxes: Boxes, ours: Flags) -> tuple[float, float]:
         area, common = _sweep(boxes, ours)
         return float(area), float(common)
     area = common = 0.0
-    for lo, hi in pairwise(np.unique(boxes[:, :, 0]).tolist()):
-        here = (boxes[:, 0, 0] <= lo) & (hi <= boxes[:, 1, 0])
+    for lo, hi in pairwise(np.unique(boxes[:, :, _X]).tolist()):
+        here = (boxes[:, _LO, _X] <= lo) & (hi <= boxes[:, _HI, _X])
         slab_area, slab_common = _measures(boxes[here, :, 1:], ours[here])
         area += (hi - lo) * slab_area
         common += (hi - lo) * slab_common
@@ -262,14 +271,14 @@ def overlapping(boxes: Boxes, zone: Boxes) -> Flags:
     """Marks the 2-D boxes that share more than a border with the zone."""
     found = np.zeros(len(boxes), dtype=np.bool_)
     for box in range(len(boxes)):
-        left, low = boxes[box, 0, 0], boxes[box, 0, 1]
-        right, high = boxes[box, 1, 0], boxes[box, 1, 1]
+        left, low = boxes[box, _LO, _X], boxes[box, _LO, _Y]
+        right, high = boxes[box, _HI, _X], boxes[box, _HI, _Y]
         for other in range(len(zone)):
             if (
-                left < zone[other, 1, 0]
-                and zone[other, 0, 0] < right
-                and low < zone[other, 1, 1]
-                and zone[other, 0, 1] < high
+                left < zone[other, _HI, _X]
+                and zone[other, _LO, _X] < right
+                and low < zone[other, _HI, _Y]
+                and zone[other, _LO, _Y] < high
             ):
                 found[box] = True
                 break
@@ -283,16 +292,22 @@ def _measures_within(boxes: Boxes, others: Boxes) -> tuple[float, float]:
     both = np.empty((len(boxes) + len(others), 2, 2))
     count = 0
     for box in boxes:
-        if box[0, 0] < box[1, 0] and box[0, 1] < box[1, 1]:
+        if box[_LO, _X] < box[_HI, _X] and box[_LO, _Y] < box[_HI, _Y]:
             both[count] = box
             count += 1
-            left, low = min(left, box[0, 0]), min(low, box[0, 1])
-            right, high = max(right, box[1, 0]), max(high, box[1, 1])
+            left, low = min(left, box[_LO, _X]), min(low, box[_LO, _Y])
+            right, high = max(right, box[_HI, _X]), max(high, box[_HI, _Y])
     ours = count
     for box in others:
-        both[count, 0, 0], both[count, 0, 1] = max(left, box[0, 0]), max(low, box[0, 1])
-        both[count, 1, 0], both[count, 1, 1] = min(right, box[1, 0]), min(high, box[1, 1])
-        if both[count, 0, 0] < both[count, 1, 0] and both[count, 0, 1] < both[count, 1, 1]:
+        both[count, _LO, _X], both[count, _LO, _Y] = max(left, box[_LO, _X]), max(low, box[_LO, _Y])
+        both[count, _HI, _X], both[count, _HI, _Y] = (
+            min(right, box[_HI, _X]),
+            min(high, box[_HI, _Y]),
+        )
+        if (
+            both[count, _LO, _X] < both[count, _HI, _X]
+            and both[count, _LO, _Y] < both[count, _HI, _Y]
+        ):
             count += 1
     if count == ours:
         return 0.0, 0.0
@@ -325,17 +340,17 @@ def _line(cuts: Floats) -> Line:
 def _measure_node(node: int, line: Line) -> None:
     whole, marks, lengths = line
     left, right = 2 * node, 2 * node + 1
-    for owner in range(2):
+    for owner in (_OURS, _OTHERS):
         if marks[node, owner] > 0:
             lengths[node, owner] = whole[node]
         else:
             lengths[node, owner] = lengths[left, owner] + lengths[right, owner]
-    if marks[node, 0] > 0:
-        lengths[node, 2] = lengths[node, 1]
-    elif marks[node, 1] > 0:
-        lengths[node, 2] = lengths[node, 0]
+    if marks[node, _OURS] > 0:
+        lengths[node, _BOTH] = lengths[node, _OTHERS]
+    elif marks[node, _OTHERS] > 0:
+        lengths[node, _BOTH] = lengths[node, _OURS]
     else:
-        lengths[node, 2] = lengths[left, 2] + lengths[right, 2]
+        lengths[node, _BOTH] = lengths[left, _BOTH] + lengths[right, _BOTH]
 
 
 @compiled
@@ -345,8 +360,8 @@ def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
     Side 2i opens box i and side 2i + 1 closes it. Marking a span bottom-up touches at most two
     nodes per level, and two more have to be measured again above its ends.
     """
-    sides = np.ascontiguousarray(boxes[:, :, 0]).ravel()
-    heights = np.ascontiguousarray(boxes[:, :, 1]).ravel()
+    sides = np.ascontiguousarray(boxes[:, :, _X]).ravel()
+    heights = np.ascontiguousarray(boxes[:, :, _Y]).ravel()
     order = np.argsort(sides, kind="mergesort")  # stable
     cuts = np.unique(heights)
     ranks = np.searchsorted(cuts, heights)
@@ -354,10 +369,10 @@ def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
     whole, marks, lengths = line
     leaves = len(whole) >> 1
     area = common = 0.0
-    for turn in range(len(order)):
-        side = order[turn]
+    for place in range(len(order)):
+        side = order[place]
         box = side >> 1
-        owner = 0 if ours[box] else 1
+        owner = _OURS if ours[box] else _OTHERS
         change = 1 - 2 * (side & 1)
         left, right = leaves + ranks[2 * box], leaves + ranks[2 * box + 1]
         above_left, above_right = left, right - 1
@@ -375,8 +390,8 @@ def _sweep(boxes: Boxes, ours: Flags) -> tuple[float, float]:
             if above_right != above_left:
                 _measure_node(above_right, line)
             above_left, above_right = above_left >> 1, above_right >> 1
-        if turn + 1 < len(order):
-            step = sides[order[turn + 1]] - sides[side]
-            area += step * lengths[1, 0]
-            common += step * lengths[1, 2]
+        if place + 1 < len(order):
+            step = sides[order[place + 1]] - sides[side]
+            area += step * lengths[_ROOT, _OURS]
+            common += step * lengths[_ROOT, _BOTH]
     return area, common

@@ -8,7 +8,7 @@ from time import monotonic
 from qns.client.calls import LONGEST_WAIT_S
 from qns.client.core import ClientCore
 from qns.client.delivered import Delivered
-from qns.client.stream_state import StreamState
+from qns.client.reading_progress import ReadingProgress
 from qns.errors import DocumentError, QnsError
 from qns.iil.cursor import Cursor
 from qns.iil.deliveries_dropped import DeliveriesDropped
@@ -21,36 +21,36 @@ class StreamCore:
         self.id = id
         self._client = client
         self._limit = limit
-        self._state = StreamState.after(Cursor.of(after), monotonic())
+        self._progress = ReadingProgress.after(Cursor.of(after), monotonic())
 
     @property
     def cursor(self) -> str:
         """The cursor of the last delivery that was returned."""
-        return str(self._state.returned)
+        return str(self._progress.returned)
 
     async def take(self, wait_s: float = 0.0) -> Delivered | None:
         """Returns the next delivery, or None if none comes within `wait_s` (at most 60).
 
         Raises DeliveriesDropped once for numbers that were dropped; then it continues after them.
         """
-        self._state.consume()
-        if self._state.wants_check(monotonic()):
+        self._progress.consume()
+        if self._progress.wants_check(monotonic()):
             await self._check()
-        if self._state.wants_acknowledgement(monotonic()):
+        if self._progress.wants_acknowledgement(monotonic()):
             await self._acknowledge()
-        found = self._state.take(monotonic())
+        found = self._progress.take(monotonic())
         if found is None:
             try:
                 pulled = await self._client.pull(
-                    self.id, after=str(self._state.consumed), limit=self._limit, wait_s=wait_s
+                    self.id, after=str(self._progress.consumed), limit=self._limit, wait_s=wait_s
                 )
             except DeliveriesDropped as declared:
-                self._state.skip(Cursor(declared.last, declared.series))
+                self._progress.skip(Cursor(declared.last, declared.series))
                 with suppress(QnsError):  # acknowledged with a later delivery; the loss comes first
                     await self._acknowledge()
                 raise
-            self._state.pulled(pulled, monotonic())
-            found = self._state.take(monotonic())
+            self._progress.pulled(pulled, monotonic())
+            found = self._progress.take(monotonic())
         return found
 
     async def next(self) -> Delivered:
@@ -61,7 +61,7 @@ class StreamCore:
 
     async def acknowledge(self) -> None:
         """Acknowledges all deliveries that were returned so far."""
-        self._state.consume()
+        self._progress.consume()
         await self._acknowledge()
 
     async def leave(self, kind: type[BaseException] | None) -> None:
@@ -77,10 +77,10 @@ class StreamCore:
         counted: dict[str, int] = {}
         with suppress(DocumentError):  # the list of subscriptions is too long to be read
             counted = {each.id: each.delivered for each in await self._client.subscriptions()}
-        self._state.check(self.id, counted.get(self.id), monotonic())
+        self._progress.check(self.id, counted.get(self.id), monotonic())
 
     async def _acknowledge(self) -> None:
-        upto = self._state.consumed
-        if upto.number > self._state.acknowledged:
+        upto = self._progress.consumed
+        if upto.number > self._progress.acknowledged:
             await self._client.acknowledge(self.id, str(upto))
-            self._state.was_acknowledged(upto.number, monotonic())
+            self._progress.was_acknowledged(upto.number, monotonic())

@@ -49,7 +49,10 @@ PREFIX = "d2q"
 
 
 def write_document(document: Document, schema: Schema) -> bytes:
-    """Returns the document as XML. Raises QnsError if it does not follow the schema."""
+    """Returns the document as XML. Raises QnsError if it does not follow the schema.
+
+    QNS itself only reads documents; other programs write them, and a test reads them again.
+    """
     document.check(schema)
     names = element_names(schema)
     root = etree.Element(qualified("document"), {"schema": schema.name}, {PREFIX: NAMESPACE})

@@ -24,9 +24,9 @@ from qns.d2q.schema import Schema
 from qns.d2q.terms import (
     MAX_TERMS,
     MAX_TEXT_LENGTH,
-    Mark,
     Member,
     Operator,
+    Position,
     Statement,
     Term,
     Written,
@@ -204,9 +204,9 @@ def _name(token: Token) -> str:
     return name.replace("`", "")
 
 
-def _mark(item: _Item) -> Mark:
+def _mark(item: _Item) -> Position:
     if isinstance(item, Token):
-        return Mark(item.line or 1, item.column)
+        return Position(item.line or 1, item.column)
     return item.mark if isinstance(item, Term) else item.values[0].mark
 
 

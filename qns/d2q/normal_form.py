@@ -25,9 +25,9 @@ from qns.d2q.terms import (
     MAX_TERMS,
     MAX_VALUE_CHARACTERS,
     SIGNS,
-    Mark,
     Member,
     Operator,
+    Position,
     Statement,
     Term,
     Written,
@@ -54,7 +54,7 @@ def normal_form(statement: Statement, schema: Schema, text: str = "") -> Subscri
     sources = _sources(statement)
     characters = sum(map(len, sources or ()))
     _limit(characters, MAX_VALUE_CHARACTERS, _IN_VALUES, statement.class_mark)
-    asked: dict[str, list[tuple[ValueSet, Mark]]] = {}
+    asked: dict[str, list[tuple[ValueSet, Position]]] = {}
     for term in statement.terms:
         try:
             attribute = _attribute(term, path, schema)
@@ -89,7 +89,7 @@ def in_grown_schema(subscription: Subscription, schema: Schema) -> Subscription:
     return subscription if scope == subscription.scope else replace(subscription, scope=scope)
 
 
-def _joined(name: str, sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
+def _joined(name: str, sets: Sequence[tuple[ValueSet, Position]]) -> ValueSet:
     """Intersects all constraints on one attribute. Raises at the one that leaves nothing."""
     values = _common(sets)
     if values.is_empty:
@@ -98,7 +98,7 @@ def _joined(name: str, sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
     return values
 
 
-def _common(sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
+def _common(sets: Sequence[tuple[ValueSet, Position]]) -> ValueSet:
     """Returns the intersection, computed by halves.
 
     One by one, a thousand exclusions would take a million steps.
@@ -110,7 +110,7 @@ def _common(sets: Sequence[tuple[ValueSet, Mark]]) -> ValueSet:
     return left.intersect(right)  # type: ignore[arg-type]  # same attribute, same kind
 
 
-def _check_size(subscription: Subscription, schema: Schema, mark: Mark) -> None:
+def _check_size(subscription: Subscription, schema: Schema, mark: Position) -> None:
     """Raises LimitExceeded if the printed subscription could not be parsed again."""
     sizes = {name: values.terms for name, values in subscription.constraints.items()}
     _limit(sum(sizes.values()), MAX_NORMAL_TERMS, "terms in normal form", mark)
@@ -119,7 +119,7 @@ def _check_size(subscription: Subscription, schema: Schema, mark: Mark) -> None:
         _limit(names, MAX_NAME_CHARACTERS, "characters in names", mark)
 
 
-def _limit(size: int, limit: int, what: str, mark: Mark) -> None:
+def _limit(size: int, limit: int, what: str, mark: Position) -> None:
     if size > limit:
         too_much = LimitExceeded(
             f"an expression of {size:,} {what}", remedy=f"at most {limit:,}: split it"
@@ -328,5 +328,5 @@ def _operator_refused(term: Term, attribute: Attribute, what: str = "") -> QnsEr
     )
 
 
-def _marked(problem: QnsError, mark: Mark) -> QnsError:
+def _marked(problem: QnsError, mark: Position) -> QnsError:
     return problem.at_mark(mark.line, mark.column)

@@ -17,7 +17,7 @@ from qns.d2q.description import describe
 from qns.d2q.lexical import WHITE_SPACE, checked_name, key_text
 from qns.d2q.normal_form import normal_form
 from qns.d2q.schema import Schema
-from qns.d2q.terms import Mark, Member, Operator, Statement, Term, Written
+from qns.d2q.terms import Member, Operator, Position, Statement, Term, Written
 from qns.d2q.xml import (
     MAX_BYTES,
     Element,
@@ -49,7 +49,10 @@ def write_subscription(subscription: Subscription, schema: Schema) -> bytes:
 
 
 def write_subscriptions(subscriptions: Iterable[tuple[str, Subscription]], schema: Schema) -> bytes:
-    """Returns a list of subscriptions with their ids, as XML."""
+    """Returns a list of subscriptions with their ids, as XML.
+
+    Programs write with it the lists that `qns match` and `qns check` read.
+    """
     root = new_root("subscriptions")
     for identifier, subscription in subscriptions:
         element = child(root, qualified("subscription"))
@@ -189,5 +192,5 @@ def _is_text(attribute: str, root: Element, schema: Schema) -> bool:
         return True
 
 
-def _mark(element: Element) -> Mark:
-    return Mark(line_of(element))
+def _mark(element: Element) -> Position:
+    return Position(line_of(element))

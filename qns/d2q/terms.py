@@ -65,7 +65,7 @@ SIGNS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Position:
     """A position in a text, counted from 1. XML has no columns."""
 
     line: int = 1
@@ -78,7 +78,7 @@ class Written:
 
     text: str
     form: Literal["quoted", "bare", "raw"] = "raw"
-    mark: Mark = Mark()
+    mark: Position = Position()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Term:
     members: tuple[Member, ...] = ()
     previous: bool = False
     part: Literal["data", "quality"] | None = None
-    mark: Mark = Mark()
+    mark: Position = Position()
 
     @property
     def size(self) -> int:
@@ -117,6 +117,6 @@ class Statement:
     only: bool = False
     sources: tuple[str, ...] | None = None
     terms: tuple[Term, ...] = ()
-    class_mark: Mark = Mark()
-    source_marks: tuple[Mark, ...] = ()
+    class_mark: Position = Position()
+    source_marks: tuple[Position, ...] = ()
     """One position for each source, or none if they are not known."""

@@ -1,12 +1,12 @@
 """Claims: how often a member may make this peer begin a later epoch.
 
-A member that knows more of this peer than the peer itself proves that the peer's store went back in
-time, unless the member lies. A peer that believes a claim begins a later epoch and sends everything
-to everybody until the views are compared, so a member that goes on claiming is believed only after
-pauses that double (docs/decisions.md, Delivery).
+A member claims an epoch of this peer that the peer has not begun. If the claim is true, the store
+of the peer went back in time. A peer that accepts a claim begins a later epoch and sends every
+event to every consumer until the views are compared. Therefore repeated claims of one member are
+accepted only after pauses that double (docs/decisions.md, Delivery); the others are ignored.
 
-If members that knew the present epoch come to know later ones, somebody else began these: a twin, a
-copy of this peer that runs beside it.
+If a member names the present epoch first and then a later one, another process has begun that one:
+a twin, which runs as this organisation with a copy of its store.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from qns.peer.outcomes import IncidentKind
 from qns.peer.turn import Turn
 
 CLAIMS_AT_ONCE: Final = 3
-"""As many claims of one member are believed without a pause."""
+"""The number of claims of one member that are accepted without a pause."""
 PAUSES: Final = Backoff(1.0, 3600.0)
-"""The pauses after further claims of the same member: as long as it has claimed already, so that a
-peer whose copy gives way is soon known by its own epoch again."""
+"""The pauses after further claims of the same member. The first ones are short, so that the true
+epoch is accepted soon after a twin has stepped down."""
 LARGEST_JUMP: Final = 2**34
 """The limit of epochs by which a claim may be ahead: more than half a million lost starts."""
 _FORGIVEN_AFTER_S: Final = 86_400.0
-"""After as long without a claim, the claims of a member count as the first ones again."""
+"""After this time without a claim, the claims of a member are counted from 0 again."""
 _SURPRISES: Final = 2
-"""As many later epochs of somebody else prove a twin; one may have been under way for long."""
+"""The number of surprises that prove a twin. A single one may be a message that was delayed."""
 _SURPRISES_IF_CALLED: Final = 6
+"""The number of surprises that prove a twin to a peer that other members call."""
 _SHOWN_S: Final = 600.0
-"""How long a claim that was not believed is shown, and reported only once; and how long a sign of
-a twin counts."""
+"""How long an ignored claim is shown, and reported only once; and how long a surprise counts."""
 
 
 @dataclass(slots=True)
 class _Claimant:
     epoch: int = 0
-    """The newest epoch that was believed."""
+    """The newest epoch of an accepted claim."""
     believed: int = 0
-    """How many claims were believed since the last long time without one."""
+    """How many claims were accepted since the count began."""
     believed_at: float = 0.0
     pause_until: float = 0.0
 
@@ -48,12 +48,12 @@ class _Claimant:
 class Claims:
     def __init__(self) -> None:
         self.newest = 0
-        """The newest epoch of this peer that was claimed and believed."""
+        """The newest epoch of this peer in an accepted claim."""
         self.setback_proved_by = ""
         """The first member that has more of this peer's past than the peer itself, if any."""
         self._claimants: dict[str, _Claimant] = {}
         self._refused_at: dict[str, float] = {}
-        """Member -> when its last claim was not believed."""
+        """Member -> when a claim of it was last ignored."""
         self._named: dict[str, int] = {}
         """Member -> the epoch of this peer that it last named."""
         self._surprises: list[tuple[float, str]] = []
@@ -61,15 +61,15 @@ class Claims:
 
     @property
     def suggests_twin(self) -> bool:
-        """True if a twin may run. A message of a forgotten epoch that was under way looks alike."""
+        """True if a twin may run. A delayed message of a forgotten epoch is such a sign too."""
         return bool(self._surprises)
 
     def proves_twin(self, now: float, others: int, *, is_called: bool) -> bool:
-        """True if a twin runs, and this peer is the one that should give way.
+        """True if a twin runs, and this peer is the one that should step down.
 
-        That is the one that no member calls, because it is not at the endpoint in the document. If
-        both are called, one of them gives way later; then one of several members that claims this
-        alone is not believed, because it may lie.
+        The peer that no member calls steps down, because it is not at the endpoint in the document.
+        If members call both, one of them steps down after more surprises. These must come from two
+        members if there are several others, because the claims of a single one may be false.
         """
         recent = [member for at, member in self._surprises if now - at < _SHOWN_S]
         if not is_called:
@@ -87,7 +87,7 @@ class Claims:
     def believe(self, turn: Turn, member: str, claimed: int, own: int) -> bool:
         """True if the claim that this peer has had the epoch `claimed` may change its epoch `own`.
 
-        A repetition of a claim that was believed is believed too, and does not count.
+        A repetition of an accepted claim is accepted too, and does not count.
         """
         claimant = self._claimants.setdefault(member, _Claimant())
         if claimed <= claimant.epoch:
@@ -109,7 +109,7 @@ class Claims:
         return True
 
     def refused(self, now: float) -> list[str]:
-        """Returns the members of which a claim was not believed lately, in alphabetical order."""
+        """Returns the members of which a claim was ignored lately, in alphabetical order."""
         return sorted(name for name, at in self._refused_at.items() if now - at < _SHOWN_S)
 
     def _refuse(self, turn: Turn, member: str, claimed: int) -> None:

@@ -241,14 +241,13 @@ class Consumer:
         if hello.epoch < stream.epoch or hello.standing.producer_incarnation != self.incarnation:
             return
         self.learn(turn, stream, hello.epoch, hello.fences)
-        held = hello.held_version, hello.held_digest
         if hello.held_version > view.version:  # this peer has forgotten that version
             self.claims.prove_setback(producer)
         if hello.held_epoch > self.epoch:  # this peer has forgotten that epoch
             self.claims.believe(turn, producer, hello.held_epoch, self.epoch)
-        elif hello.held_epoch < self.epoch and view.matches(*held):
+        elif hello.held_epoch < self.epoch and view.matches(hello.held_version, hello.held_digest):
             self.want_hello(producer)  # sent in an earlier epoch: the next hello confirms it
-        elif view.compare(*held):
+        elif view.compare(hello.held_version, hello.held_digest):
             self._confirm(turn, producer, hello.held_version, hello.number)
 
     def _confirm(self, turn: Turn, producer: str, version: int, upto: int) -> None:

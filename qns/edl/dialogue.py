@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from qns.edl.consumer import Consumer
 from qns.edl.forwarder import Forwarder
 from qns.edl.link import Link
-from qns.edl.messages import Hello, ReachabilityRow
+from qns.edl.messages import Envelope, Hello, ReachabilityRow, Reply, Request
 from qns.edl.producer import Producer
 from qns.edl.reachability import Reachability
 from qns.peer.turn import Turn
@@ -30,12 +30,10 @@ class Dialogue:
     postponed_document: int = 0
     """A version of the document that waits until everything that is owed is delivered."""
 
-    def header(
-        self, to: str, *, is_reply: bool = False
-    ) -> tuple[str, int, tuple[ReachabilityRow, ...]]:
-        """Returns what every envelope to the receiver carries besides its message."""
+    def envelope(self, to: str, body: Request | Reply, *, is_reply: bool = False) -> Envelope:
+        """Returns the message with what every envelope to the receiver carries besides it."""
         news = self.reachability.news_for(to, is_reply=is_reply)
-        return self.me, self.consumer.federation.version, news
+        return Envelope(self.me, self.consumer.federation.version, news, body)
 
     def learn_from(
         self, turn: Turn, sender: str, document: int, reachability: Iterable[ReachabilityRow]

@@ -57,7 +57,7 @@ class Fences:
         return replaced
 
     def remove_all(self, fences: Container[Fence]) -> list[Fence]:
-        """Removes these fences; returns those that there were."""
+        """Removes these fences; returns those of them that were present."""
         gone = [fence for fence in self._fences if fence in fences]
         if gone:
             self._fences = [fence for fence in self._fences if fence not in fences]

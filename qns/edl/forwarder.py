@@ -52,7 +52,7 @@ class Forwarder:
 
     def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
         """Ends the obligations to organisations that have left."""
-        self.routes.apply_document(new)
+        self.routes.apply_document(old, new)
         for name in old.organisations:
             if name not in new:
                 self.drop_receiver(turn, name)

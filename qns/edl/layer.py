@@ -6,8 +6,9 @@ producer side, the consumer side and the Forwarder (thesis 5.4.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
+from typing import Protocol
 
 from qns.cbr.subscription import Subscription
 from qns.d2q.schema import Schema
@@ -48,8 +49,18 @@ from qns.peer.ports import Store
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Turn
 
-InstallOffer = Callable[[Turn, bytes, str], None]
-"""Callback that receives a document and the organisation that offers it."""
+
+class InstallOffer(Protocol):
+    """Puts a document in force that another organisation offers.
+
+    `Peer` sets it after both are built, because only the whole peer can install a document.
+    """
+
+    def __call__(self, turn: Turn, xml: bytes, sender: str, /) -> None: ...
+
+
+def _ignore_offer(turn: Turn, xml: bytes, sender: str, /) -> None:
+    """Ignores the offer: a layer without a peer keeps its document."""
 
 
 _OF_ANY_DOCUMENT = FetchDocument | Gossip | Acknowledge | RelayAcknowledgement
@@ -70,8 +81,7 @@ class ExternalDiffusionLayer:
     forwarder: Forwarder
     document: InitVar[bytes]
     """The federation document in force, byte for byte."""
-    install: InstallOffer = field(default=lambda *_: None)
-    """Puts a document in force that another organisation offers."""
+    install: InstallOffer = _ignore_offer
     intake: Intake = field(init=False)
     dialogue: Dialogue = field(init=False)
     requests: Requests = field(init=False)
@@ -146,7 +156,7 @@ class ExternalDiffusionLayer:
         return self.producer.claims.suggests_twin
 
     def proves_twin(self, now: float, *, is_called: bool) -> bool:
-        """True if another peer runs as this organisation, and this one should give way."""
+        """True if another peer runs as this organisation, and this one should step down."""
         claims, others = self.producer.claims, len(self.producer.streams)
         return claims.proves_twin(now, others, is_called=is_called)
 
@@ -244,23 +254,25 @@ class ExternalDiffusionLayer:
         problem = validate_envelope(envelope)
         if problem is not None:
             fault = Fault(f"{self.me} was sent {problem}", permanent=True)
-            return Envelope(*self.dialogue.header(""), fault)
+            return self.dialogue.envelope("", fault)
         if isinstance(body, OfferDocument):
-            return Envelope(*self.dialogue.header(""), self._offered(turn, sender, body))
+            # The answer names the document from before the offer, which may be installed now.
+            answer = self.dialogue.envelope("", Done())
+            return answer._replace(body=self._offered(turn, sender, body))
         if sender == self.me and isinstance(body, FetchDocument):  # `qns peer check` reads it
-            return Envelope(*self.dialogue.header(""), Document(self.dialogue.document_xml))
+            return self.dialogue.envelope("", Document(self.dialogue.document_xml))
         is_behind = envelope.document > self.consumer.federation.version
         if not self._knows(sender):
             # The sender may offer the newer document; its endpoint is not known here.
             reason = f"{sender} is not a member of the federation"
             fault = Fault(reason, permanent=not is_behind)
-            return Envelope(*self.dialogue.header(""), fault)
+            return self.dialogue.envelope("", fault)
         self.dialogue.learn_from(turn, sender, envelope.document, envelope.reachability)
         if is_behind and not isinstance(body, _OF_ANY_DOCUMENT):
             fault = Fault(f"{self.me} has an older federation document and fetches the newer one")
-            return Envelope(*self.dialogue.header(sender, is_reply=True), fault)
+            return self.dialogue.envelope(sender, fault, is_reply=True)
         reply = self._reply(turn, sender, body, accepted)
-        return Envelope(*self.dialogue.header(sender, is_reply=True), reply)
+        return self.dialogue.envelope(sender, reply, is_reply=True)
 
     def _offered(self, turn: Turn, sender: str, offer: OfferDocument) -> Done | Fault:
         try:

@@ -23,7 +23,7 @@ from qns.peer.tables import CONSUMERS, FENCES, OWED, ConsumerRow, FenceRow, Owed
 from qns.peer.turn import Turn
 
 _MOST_UNCONFIRMED: Final = 100
-"""The limit of starts that are told to a consumer one by one."""
+"""The limit of unconfirmed starts whose fences are each sent to a consumer."""
 
 VIEW_LOST: Final = -1
 """Stands for the epoch of a view that may be older than the one that the consumer has sent."""

@@ -304,8 +304,8 @@ class Producer:
         return GapPulled(items, self.epoch, tuple(stream.fences))
 
     def _items(self, turn: Turn, stream: OutboundStream, first: int, last: int) -> list[Item]:
-        most_bytes, mine = self.tuning.bytes_per_call, (self.incarnation, self.epoch)
-        return stream_items(stream, first, last, self.log, turn.now, *mine, most_bytes)
+        incarnation, epoch, most_bytes = self.incarnation, self.epoch, self.tuning.bytes_per_call
+        return stream_items(stream, first, last, self.log, turn.now, incarnation, epoch, most_bytes)
 
     # --- resending --------------------------------------------------------------------------------
 

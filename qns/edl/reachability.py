@@ -69,7 +69,7 @@ class Reachability:
         """Takes over the rows that a member sends and that are newer than those known here.
 
         A row of another organisation counts only if that one has not reported here itself or cannot
-        be reached, so that nobody can speak for it.
+        be reached, so that no member can replace its reports.
         """
         for row in rows:
             name = row.organisation
@@ -116,11 +116,11 @@ class Reachability:
         return tuple(news)
 
     def forget_sent(self, other: str) -> None:
-        """Messages to the other peer may have been lost: sends it every row again."""
+        """Makes every row due again, because messages to the other peer may have been lost."""
         self._sent.pop(other, None)
 
     def repeat_own(self, other: str) -> None:
-        """Sends the row of this peer to the other one again: a reply with it may have been lost."""
+        """Makes the row of this peer due again, because a reply with it may have been lost."""
         self._sent.get(other, {}).pop(self._me, None)
 
     def rows(self) -> list[ReachabilityRow]:

@@ -14,6 +14,7 @@ from math import inf
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.reachability import Reachability
 from qns.edl.routes import Routes
+from qns.peer.backoff import Backoff
 from qns.peer.tuning import Tuning
 
 _TRIAL_PAUSES = 2
@@ -125,8 +126,9 @@ class Relays:
         return None if self.hop(consumer) is None else self._pause_s(consumer)
 
     def _pause_s(self, consumer: str) -> float:
-        attempts = self.ways[consumer].attempts
-        return self.tuning.resend_after_s * 2.0 ** min(attempts, _MOST_DOUBLINGS)
+        first_s = self.tuning.resend_after_s
+        pauses = Backoff(first_s, first_s * 2.0**_MOST_DOUBLINGS)
+        return pauses.pause_s(self.ways[consumer].attempts + 1)
 
     def next_due(self) -> float:
         """Returns when the next trial ends."""

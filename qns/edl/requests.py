@@ -109,7 +109,7 @@ class Requests:
                     self._under_way[self._requests] = link.other
                     link.asks(request)
                     link.wants_gossip = False
-                    envelope = Envelope(*self.dialogue.header(link.other), request)
+                    envelope = self.dialogue.envelope(link.other, request)
                     yield Send(link.other, self._requests, envelope)
 
     def _next_request(self, turn: Turn, link: Link) -> Request | None:

@@ -22,7 +22,7 @@ class Routes:
     _refusals: dict[str, int] = field(default_factory=dict)
     """Peer -> its epoch when it refused to relay. A later version of its program may accept."""
 
-    def apply_document(self, new: Federation) -> None:
+    def apply_document(self, _old: Federation, new: Federation) -> None:
         self._members = tuple(sorted(new.organisations))
 
     def refuse(self, other: str) -> None:

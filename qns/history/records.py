@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from qns.errors import DocumentError, NameNotKnown, show
 
@@ -109,6 +109,7 @@ def new_record(do: str, t: float, org: str = "", /, **fields: Any) -> Record:
 def read_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
     """Yields the records of these lines and ignores empty ones.
 
+    Programs read the file of a history with it and give the records to `judge`.
     Raises a QnsError with the line's number if a line is not a valid record.
     """
     for number, line in enumerate(lines, start=1):
@@ -137,23 +138,6 @@ def read_record(line: str | bytes) -> Record:
 def write_record(record: Record) -> str:
     """Returns the record as one line, with its line end."""
     return json.dumps(dict(record), ensure_ascii=False, allow_nan=False) + "\n"
-
-
-class Recorder:
-    """Appends records to an open file, or to a list."""
-
-    def __init__(self, sink: TextIO | list[Record]) -> None:
-        self._sink = sink
-
-    def append(self, *batch: Record) -> None:
-        """Appends all records of a batch, or none if one is invalid; then flushes a file."""
-        for record in batch:
-            checked(record)
-        if isinstance(self._sink, list):
-            self._sink.extend(batch)
-        else:
-            self._sink.write("".join(map(write_record, batch)))
-            self._sink.flush()
 
 
 def _unknown(do: object) -> DocumentError | NameNotKnown:

@@ -10,12 +10,12 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from qns.report.atomic_folder import holds_request, storage_errors, write_file
+from qns.report.atomic_folder import holds_request, replace_folder, storage_errors, write_file
 
 MARK: Final = "lab.json"
 """The description of the request. A folder with this file is a report of the laboratory."""
@@ -46,22 +46,6 @@ def new_folder(path: Path, asked: Mapping[str, object]) -> Iterator[Save]:
         yield save
         with storage_errors(path):
             holds_request(path, MARK, description, "report")
-            _replace(path, new)
+            replace_folder(path, new)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-
-
-def _replace(path: Path, new: Path) -> None:
-    """Renames the new folder; the old one keeps another name until that has succeeded."""
-    if not path.exists():
-        new.rename(path)
-        return
-    old = new.with_name(f"{new.name}-old")
-    path.rename(old)
-    try:
-        new.rename(path)
-    except OSError:
-        with suppress(OSError):
-            old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

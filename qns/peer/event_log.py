@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
+from typing import Protocol
 
 from qns.cbr.event import Event
 from qns.d2q.event_xml import read_event
@@ -57,6 +58,20 @@ class LoggedEvent:
         return EventRow(*self.key, *self.position, self.expires_at, int(self.taken), self.xml)
 
 
+class CountOwed(Protocol):
+    """Returns to how many consumers an event is owed that is only in the store.
+
+    The producer sets it when it has recovered its streams, because the log is built before it.
+    """
+
+    def __call__(self, key: EventKey, /) -> int: ...
+
+
+def _count_nothing(_: EventKey, /) -> int:
+    """Returns 0: a log without a producer owes nothing."""
+    return 0
+
+
 class EventLog:
     def __init__(
         self,
@@ -66,8 +81,7 @@ class EventLog:
         most_remembered: int = 0,
     ) -> None:
         self.schema = schema
-        self.count_owed: Callable[[EventKey], int] = lambda _: 0
-        """Returns to how many consumers an event is owed that is only in the store."""
+        self.count_owed: CountOwed = _count_nothing
         self.past = PastEvents(most_remembered)
         self._view = view
         self._most_in_memory = most_in_memory

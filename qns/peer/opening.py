@@ -17,7 +17,7 @@ from qns.peer.ports import Mark
 from qns.peer.tables import DOCUMENT, IDENTITY, IdentityRow, Row, Table
 
 
-class Rows(Protocol):
+class ReadableStore(Protocol):
     """A store that is only read."""
 
     def rows(self, table: Table[Row], /) -> Iterable[Row]: ...
@@ -58,7 +58,7 @@ def mark_of(identity: IdentityRow) -> Mark:
     return Mark(identity.epoch, identity.nonce, identity.turns)
 
 
-def inspect(store: Rows, organisation: str, document: bytes) -> Opening:
+def inspect(store: ReadableStore, organisation: str, document: bytes) -> Opening:
     """Returns what a start of this organisation on this store, with this document, will do.
 
     Raises the QnsError with which the start fails.
@@ -98,7 +98,7 @@ def plan_document(in_force: bytes, configured: bytes) -> DocumentPlan:
     return DocumentPlan(installs=True)
 
 
-def identity_of(store: Rows, organisation: str) -> IdentityRow | None:
+def identity_of(store: ReadableStore, organisation: str) -> IdentityRow | None:
     """Returns the identity that the store has; None if it was never used."""
     for row in store.rows(IDENTITY):
         if row.organisation != organisation:
@@ -110,7 +110,7 @@ def identity_of(store: Rows, organisation: str) -> IdentityRow | None:
     return None
 
 
-def document_of(store: Rows) -> bytes | None:
+def document_of(store: ReadableStore) -> bytes | None:
     """Returns the newest federation document in the store."""
     newest = max(store.rows(DOCUMENT), key=lambda row: row.version, default=None)
     return None if newest is None else newest.xml

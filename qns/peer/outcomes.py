@@ -36,7 +36,7 @@ class IncidentKind(Enum):
     OWN_TWIN = "own twin"
     """Another peer seems to run as this organisation, with a copy of its store."""
     CLAIM = "claim"
-    """A member claims later epochs of this peer too often, or too late ones: no longer believed."""
+    """A member claims later epochs of this peer too often, or too late ones: it is ignored."""
     LAPSE = "lapse"
     """A member of a delivery group did not acknowledge an event in time."""
     OVERFLOW = "overflow"

@@ -193,9 +193,6 @@ class PeerStatus:
     def subscriptions(self) -> int:
         return len(self._iil.table)
 
-    def subscription_ids(self) -> list[str]:
-        return [id for id, _ in self._iil.subscriptions()]
-
     def local_subscriptions(self) -> list[Subscription]:
         return [subscription for _, subscription in self._iil.subscriptions()]
 
@@ -295,10 +292,6 @@ class PeerStatus:
         """Yields the stream from each incarnation of each producer."""
         for (producer, _), stream in self._edl.consumer.streams.items():
             yield InboundStatus(producer, stream.last, len(stream.early))
-
-    def last_number_from(self, producer: str) -> int:
-        """Returns the last number that was accepted from the producer."""
-        return self._edl.consumer.standing(producer).last
 
     # --- merging ----------------------------------------------------------------------------------
 

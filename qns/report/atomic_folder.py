@@ -1,13 +1,14 @@
-"""Atomic folder: results of one request, each file written completely or not at all.
+"""Atomic folder: results of one request, each file or folder written completely or not at all.
 
-A file is written under a temporary name, forced to the disk and renamed. A folder of results holds
-a file that describes the request; a folder with anything else in it is refused.
+A file or a folder is written under a temporary name, forced to the disk and renamed. A folder of
+results holds a file that describes the request; a folder with anything else in it is refused.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -83,6 +84,24 @@ def write_file(file: Path, data: bytes) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def replace_folder(folder: Path, new: Path) -> None:
+    """Renames the new folder, which is complete. An old one keeps another name until then."""
+    sync_folder(new)
+    if folder.exists():
+        old = new.with_name(f"{new.name}-old")
+        folder.rename(old)
+        try:
+            new.rename(folder)
+        except OSError:
+            with suppress(OSError):
+                old.rename(folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        new.rename(folder)
+    sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

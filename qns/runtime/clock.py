@@ -10,12 +10,12 @@ from time import perf_counter, time
 from typing import Final
 
 _RUNNING: Final = getattr(clocks, "CLOCK_BOOTTIME", clocks.CLOCK_MONOTONIC)
-"""A clock that nobody sets. On Linux it also counts the time in which the machine is suspended."""
+"""A clock that cannot be set. On Linux it also counts while the machine is suspended."""
 
 LARGEST_STEP_S: Final = 60.0
-"""A larger step forward is believed only if it lasts."""
+"""A larger step forward is accepted only if it lasts for `LASTS_S`."""
 LASTS_S: Final = 600.0
-"""For as long a larger step has to last."""
+"""How long a larger step has to last."""
 
 
 def monotonic() -> float:

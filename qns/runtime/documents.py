@@ -36,7 +36,7 @@ async def install_document(driver: Driver, xml: bytes) -> list[str]:
     Returns nothing if the document is in force already. Raises a QnsError, and changes nothing, if
     the document may not replace the one in force or has an older version.
     """
-    new, old = read_document(xml), driver.peer.federation
+    new, old = read_document(xml), driver.status.federation
     if new == old:
         return []
     found = [change.text for change in changes(old, new)] if new.version != old.version else []

@@ -139,7 +139,7 @@ class Running:
         stores = Stores(configuration)
         drain = Drain(configuration.drain)
         # The driver needs the transport, and the transport gets endpoints from the driver's peer.
-        transport = Transport(lambda name: _endpoint_of(driver.peer.federation, name), traffic)
+        transport = Transport(lambda name: _endpoint_of(driver.status.federation, name), traffic)
         driver = Driver(
             stores.open,
             transport.send,
@@ -185,8 +185,8 @@ class Running:
             organisation=configuration.organisation,
             url=url,
             version=__version__,
-            epoch=driver.peer.identity.epoch,
-            document=driver.peer.federation.version,
+            epoch=driver.status.epoch,
+            document=driver.status.federation.version,
             store=str(configuration.store),
             restored=driver.gateway.restored,
         )
@@ -253,7 +253,7 @@ class Endpoints:
     _endpoint: Endpoint | None = None
 
     def __call__(self) -> Endpoint:
-        federation = self.driver.peer.federation
+        federation = self.driver.status.federation
         if self._endpoint is None or federation is not self._federation:
             if self._federation is None or federation.schema != self._federation.schema:
                 self._endpoint = Endpoint(federation.schema)

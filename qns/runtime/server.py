@@ -95,10 +95,10 @@ class Server:
             await stopping
 
     def _is_own_host(self, host: str) -> bool:
-        peer = self.driver.peer
-        if host in self._names or not peer.is_member:
+        status = self.driver.status
+        if host in self._names or not status.is_member:
             return host in self._names
-        return host in host_names(peer.federation[peer.me].endpoint)
+        return host in host_names(status.federation[status.organisation].endpoint)
 
     # --- HTTP -------------------------------------------------------------------------------------
 
@@ -159,8 +159,8 @@ class Server:
         if not isinstance(input, Received) or not isinstance(body, ViewPart | PartedChange):
             self.driver.ask(input, on_answer)
             return
-        peer, sender = self.driver.peer, input.envelope.sender
-        if sender not in peer.federation:
+        status, sender = self.driver.status, input.envelope.sender
+        if sender not in status.federation:
             on_answer(NotAllowed(f"{shorten(sender)} is not a member of the federation"))
             return
         reply: Done | SendAll = Done()
@@ -176,7 +176,7 @@ class Server:
         except Busy as problem:
             on_answer(problem)
             return
-        on_answer(Envelope(peer.me, peer.federation.version, (), reply))
+        on_answer(Envelope(status.organisation, status.federation.version, (), reply))
 
     @property
     def _is_closing(self) -> bool:

@@ -41,8 +41,8 @@ class Calls:
                 return
             done[0] = True
             self.open[org] -= 1
-            is_told = isinstance(answer, DeliveriesDropped) or not isinstance(answer, QnsError)
-            if then is not None and is_told:
+            is_answered = isinstance(answer, DeliveriesDropped) or not isinstance(answer, QnsError)
+            if then is not None and is_answered:
                 then(answer)  # type: ignore[arg-type]
 
         def check() -> None:

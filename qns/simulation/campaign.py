@@ -15,7 +15,7 @@ from qns.history.verdict import Rule
 from qns.peer.turn import Record
 from qns.simulation.audit import AUDITED, NEEDED_FAULTS
 from qns.simulation.faults import FAULTS
-from qns.simulation.scenario import Outcome, Scenario
+from qns.simulation.scenario import Scenario, ScenarioResult
 from qns.simulation.workload import Plan, make_plan
 
 _RECORDS: Final = {
@@ -91,7 +91,7 @@ def play(plan: Plan) -> Result:
     return Result(plan.seed, breaches, counts, history, asked=outcome.asked)
 
 
-def _breaches(outcome: Outcome) -> tuple[Breach, ...]:
+def _breaches(outcome: ScenarioResult) -> tuple[Breach, ...]:
     if outcome.held:
         return ()
     rules = {each.explain(): each.rule for each in judge(outcome.history).violations}

@@ -78,8 +78,8 @@ class Read(NamedTuple):
     event: str
 
 
-class Told(NamedTuple):
-    """Deliveries of which a user learned that they were dropped."""
+class DeclaredLoss(NamedTuple):
+    """Deliveries that the peer declared to their reader as dropped."""
 
     at: float
     first: int
@@ -99,7 +99,10 @@ class Ledger:
     )
     """Kind of request, subscription -> the unsubscriptions, pauses, resumes, acknowledgements."""
     reads: defaultdict[Key, list[Read]] = field(default_factory=lambda: defaultdict(list))
-    told: defaultdict[Key, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    declared: defaultdict[Key, list[DeclaredLoss]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Subscription -> the losses that pulls have declared."""
     restores: defaultdict[str, list[Restore]] = field(default_factory=lambda: defaultdict(list))
     moves: defaultdict[str, list[tuple[float, str]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -165,7 +168,9 @@ class Ledger:
     def read(self, asked_at: float, now: float, key: Key, answer: object) -> None:
         """Notes what a user learned from a pull."""
         if isinstance(answer, DeliveriesDropped):
-            self.told[key] += [Told(now, each.first, each.last) for each in answer.dropped]
+            self.declared[key] += [
+                DeclaredLoss(now, each.first, each.last) for each in answer.dropped
+            ]
         elif isinstance(answer, Deliveries):
             self.reads[key] += [
                 Read(asked_at, now, each.number, each.source, each.event)

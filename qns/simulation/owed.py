@@ -63,10 +63,10 @@ class Owed:
         ]
 
     def _dropped(self, key: Key, subscription: Call) -> float:
-        """Returns how many deliveries may be missing: as many as the users were told of.
+        """Returns how many deliveries may be missing: as many as were declared to the users.
 
-        It is any number if a restore has undone what was told, or if a member of the group has
-        ended, whose user could not be told any more.
+        It is any number if a restore has undone a declaration, or if a member of the group has
+        ended, because nothing is declared to its user any more.
         """
         ledger, members = self.ledger, self._members(key, subscription)
         if ledger.tuning.longest_queue == inf:
@@ -75,13 +75,13 @@ class Owed:
             ledger.may_have_ended(each, self.now) for each in members
         ):
             return inf
-        told = {
+        declared = {
             (member, number)
             for member in members
-            for each in ledger.told[member]
+            for each in ledger.declared[member]
             for number in range(each.first, each.last + 1)
         }
-        return len(told)
+        return len(declared)
 
     def _owed_to(self, subscription: Call) -> Iterator[Publication]:
         ledger = self.ledger

@@ -1,7 +1,7 @@
-"""Readers: users who read and acknowledge deliveries, and find out if one is missing unsaid.
+"""Readers: users who read and acknowledge deliveries, and detect those that are missing undeclared.
 
-The numbers of a subscription's deliveries are dense. So a reader that does not get the number after
-its last one must be told that it was dropped. The judge cannot see what a reader is told.
+The numbers of a subscription's deliveries are dense. So if a reader does not get the number after
+its last one, the pull must declare it as dropped. The judge cannot see what a reader gets.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _COMPARE_WITHIN_S = 1_000.0
 
 
 @dataclass(slots=True)
-class Outcome:
+class ScenarioResult:
     """The result of one seed."""
 
     seed: int
@@ -99,7 +99,7 @@ class Scenario:
         if plan.newcomer is not None:
             self.former[plan.newcomer.name] = plan.newcomer
 
-    def run(self) -> Outcome:
+    def run(self) -> ScenarioResult:
         world = self.world
         try:
             violations = self._play()
@@ -118,7 +118,7 @@ class Scenario:
             if record["do"] in ("pub", "ntfy", "skip", "drop", "rewind", "overflow"):
                 self.counts[record["do"]] = self.counts.get(record["do"], 0) + 1
         counts, history = self.counts, world.history
-        return Outcome(self.plan.seed, violations, history, counts, asked)
+        return ScenarioResult(self.plan.seed, violations, history, counts, asked)
 
     def _play(self) -> list[str]:
         world = self.world

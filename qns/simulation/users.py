@@ -8,6 +8,8 @@ from random import Random
 
 from qns.simulation.actions import Action
 
+Values = dict[str, object]
+
 _REGIONS = ("north", "south", "east")
 CLASSES = (
     "Report/Temperature",
@@ -106,22 +108,29 @@ class Users:
         chance = self.chance
         self.events += 1
         path = chance.choice(("Report", *CLASSES))
-        data: dict[str, object] = {"Region": chance.choice(_REGIONS)}
-        quality: dict[str, object] = {}
-        previous: dict[str, object] = {}
-        if path.startswith("Report/Wind"):
-            data["Speed"] = chance.choice((3, 8, 15, 30))
-        if path == "Report/Wind":
-            quality["Speed.currency"] = chance.choice((0.2, 0.4, 0.8))
-            previous["Speed.currency"] = chance.choice((0.3, 0.7, 0.9))
-        if path == "Report/Temperature":
-            data["Celsius"] = chance.choice((-5, 5, 15, 25))
-            quality["Celsius.accuracy"] = chance.choice((0.2, 0.5, 0.8))
+        region = chance.choice(_REGIONS)
+        data, quality, previous = draw_values(chance, path)
         return {
             "id": f"{self.prefix}{self.events}",
             "class": path,
-            "data": data,
+            "data": {"Region": region, **data},
             "quality": quality,
             "previous": previous,
             "available": chance.choice((0, 0, 0, 2, 10, 60, "INF")),
         }
+
+
+def draw_values(chance: Random, path: str) -> tuple[Values, Values, Values]:
+    """Draws data, quality and previous quality of an event of this class."""
+    data: Values = {}
+    quality: Values = {}
+    previous: Values = {}
+    if path.startswith("Report/Wind"):
+        data["Speed"] = chance.choice((3, 8, 15, 30))
+    if path == "Report/Wind":
+        quality["Speed.currency"] = chance.choice((0.2, 0.4, 0.8))
+        previous["Speed.currency"] = chance.choice((0.3, 0.7, 0.9))
+    if path == "Report/Temperature":
+        data["Celsius"] = chance.choice((-5, 5, 15, 25))
+        quality["Celsius.accuracy"] = chance.choice((0.2, 0.5, 0.8))
+    return data, quality, previous

@@ -33,7 +33,7 @@ _SIMPLE_TYPES: Final = {
 def tidied(text: bytes, base_url: str, first: Port) -> bytes:
     """Returns the WSDL with its addresses below `base_url`. The same contract gives equal bytes.
 
-    zeep, suds and others call the port that the service lists first, unless they are told another.
+    zeep, suds and others call the port that the service lists first, unless another is named.
     """
     root = etree.fromstring(text, etree.XMLParser(remove_blank_text=True, resolve_entities=False))
     _tidy_schema(root.find(f"{_WSDL}types/{_XSD}schema"))

@@ -63,6 +63,20 @@ def run(
     )
 
 
+def started_in_own_group(*words: str) -> subprocess.Popen[bytes]:
+    """Starts qns as the shell does: as a group of processes, which Ctrl-C interrupts."""
+    return subprocess.Popen(
+        [*QNS, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 def test_version_and_help_are_printed(cli: Cli) -> None:
     assert cli("--version") == (0, f"qns {__version__}\n", "")
     assert cli("--help").out.startswith("usage: qns")

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from qns.client import Client
-from tests.client.peers import LossyWire, PeerProcess
+from tests.client.peers import LossyWire, PeerProcess, running_peer
 
 
 @pytest.fixture(scope="session")
@@ -25,12 +25,8 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def own_peer(tmp_path: Path) -> Iterator[PeerProcess]:
     """A peer of one test, which may be killed."""
-    process = PeerProcess(tmp_path)
-    try:
-        process.start()
+    with running_peer(tmp_path) as process:
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

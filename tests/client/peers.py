@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
@@ -144,3 +146,16 @@ def holder(id: object, accuracy: float = 0.3, **more: object) -> dict[str, objec
         "quality": {"Name.accuracy": accuracy},
         **more,
     }
+
+
+@contextmanager
+def running_peer(
+    folder: Path, organisation: str = "INPS", settings: str = ""
+) -> Iterator[PeerProcess]:
+    """Starts a peer, and kills it at the end of the block."""
+    process = PeerProcess(folder, organisation, settings)
+    try:
+        process.start()
+        yield process
+    finally:
+        process.kill()

@@ -15,7 +15,7 @@ from qns.client import AsyncClient, Client, Collection, DeliveriesDropped, Dropp
 from qns.errors import NotAllowed
 from qns.iil.requests import PullDeliveries
 from qns.soap.local_client import read_local, write_local
-from tests.client.peers import PeerProcess, holder
+from tests.client.peers import PeerProcess, holder, running_peer
 
 LIMITED = "[tuning]\nlongest_queue = 2\n"
 
@@ -23,12 +23,8 @@ LIMITED = "[tuning]\nlongest_queue = 2\n"
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PeerProcess]:
     """A peer whose queues hold two deliveries."""
-    process = PeerProcess(tmp_path_factory.mktemp("limited"), settings=LIMITED)
-    try:
-        process.start()
+    with running_peer(tmp_path_factory.mktemp("limited"), settings=LIMITED) as process:
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

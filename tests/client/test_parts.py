@@ -14,7 +14,7 @@ from qns.client.address import Address
 from qns.client.delivered import Delivered, fields_of
 from qns.client.patience import LONGEST_PAUSE_S, Patience
 from qns.client.publication import publication
-from qns.client.stream_state import ACKNOWLEDGE_EVERY_S, FRESH_S, StreamState
+from qns.client.reading_progress import ACKNOWLEDGE_EVERY_S, FRESH_S, ReadingProgress
 from qns.d2q.event_json import EventReader, write_event_json
 from qns.d2q.event_xml import write_event
 from qns.d2q.schema_files import load_schema
@@ -82,7 +82,7 @@ def delivery(number: int) -> Delivered:
 
 
 def test_fast_readers_acknowledge_batches_and_slow_readers_each_event() -> None:
-    state = StreamState.after(Cursor(0), now=0.0)
+    state = ReadingProgress.after(Cursor(0), now=0.0)
     state.pulled(map(delivery, (1, 2, 3)), now=0.0)
     for number in (1, 2, 3):
         state.consume()
@@ -101,7 +101,7 @@ def test_fast_readers_acknowledge_batches_and_slow_readers_each_event() -> None:
 
 
 def test_stale_deliveries_are_pulled_again() -> None:
-    state = StreamState.after(Cursor(0), now=0.0)
+    state = ReadingProgress.after(Cursor(0), now=0.0)
     state.pulled(map(delivery, (1, 2)), now=0.0)
     assert state.take(now=0.0) == delivery(1)
     assert state.take(now=FRESH_S + 0.1) is None

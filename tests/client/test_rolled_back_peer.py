@@ -1,4 +1,4 @@
-"""A reader whose peer goes back in time is told so before it skips a delivery, with real processes.
+"""Tests with real processes: a reader gets an error before it skips a delivery of a restored peer.
 
 The folder of the peer is put back with its lineage file, so that the peer itself notices nothing.
 """

@@ -15,7 +15,7 @@ from tests.strategies import ALL_TYPES, events, subscriptions
 
 
 @given(subscriptions(), events())
-def test_explanation_says_that_an_event_matches_exactly_if_it_does(
+def test_explanation_reports_a_match_exactly_if_the_event_matches(
     subscription: Subscription, event: Event
 ) -> None:
     explanation = explain(subscription, event, ALL_TYPES)

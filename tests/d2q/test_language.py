@@ -20,7 +20,7 @@ from qns.d2q.language import parse_statement, parse_subscription
 from qns.d2q.printing import write_readable, write_thesis
 from qns.d2q.schema import Schema
 from qns.d2q.shipped import AGENCIES, WEATHER
-from qns.d2q.terms import Mark, Operator, Written
+from qns.d2q.terms import Operator, Position, Written
 from tests.strategies import ALL_TYPES, subscriptions
 
 WORDS = Schema(
@@ -313,12 +313,15 @@ def test_original_text_is_kept_and_labels_become_numbers() -> None:
 def test_statement_records_the_position_of_each_part() -> None:
     statement = parse_statement('<only Report : {"a", b},\n Speed = 5 and Station in {"x"}, _>')
     speed, station = statement.terms
-    assert (statement.data_class, statement.class_mark) == ("Report", Mark(1, 7))
-    assert (statement.sources, statement.source_marks) == (("a", "b"), (Mark(1, 17), Mark(1, 22)))
-    assert (speed.mark, speed.part, speed.operator) == (Mark(2, 2), "data", Operator.EQUALS)
-    assert speed.values == (Written("5", "bare", Mark(2, 10)),)
-    assert station.mark == Mark(2, 16)
-    assert station.members[0].values == (Written("x", "quoted", Mark(2, 28)),)
+    assert (statement.data_class, statement.class_mark) == ("Report", Position(1, 7))
+    assert (statement.sources, statement.source_marks) == (
+        ("a", "b"),
+        (Position(1, 17), Position(1, 22)),
+    )
+    assert (speed.mark, speed.part, speed.operator) == (Position(2, 2), "data", Operator.EQUALS)
+    assert speed.values == (Written("5", "bare", Position(2, 10)),)
+    assert station.mark == Position(2, 16)
+    assert station.members[0].values == (Written("x", "quoted", Position(2, 28)),)
     assert parse_statement("<R, , A.accuracy exists>").terms[0].part == "quality"
     assert parse_statement("R where A.accuracy exists").terms[0].part is None
 

@@ -115,3 +115,15 @@ def lone_gateway(document: Federation, name: str = "P") -> Gateway:
         nonce="1",
         now=0.0,
     )
+
+
+def world_with_custody() -> World:
+    """Returns a world in which the forwarder F has custody of an event for Z, which is down."""
+    world = world_of("P", "F", "Z", capability=1)
+    for name in ("F", "Z"):
+        subscribe(world, name)
+    world.run_for(2.0)
+    world.kill("Z")
+    publish(world, "P", "e1")
+    world.run_for(0.5)
+    return world

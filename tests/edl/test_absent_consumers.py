@@ -1,4 +1,4 @@
-"""Consumers that are away: what they are owed is on the disk, and they get exactly the same."""
+"""Tests that an absent consumer gets the same events when most of them are only on the disk."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_staircase_decides_about_every_epoch_as_all_fences_do(added: list[Fence]
 
 
 @given(FENCES)
-def test_later_epochs_of_a_staircase_begin_at_larger_numbers(added: list[Fence]) -> None:
+def test_fence_of_a_later_epoch_has_a_larger_number(added: list[Fence]) -> None:
     fences = list(Fences(added))
     for earlier, later in pairwise(fences):
         assert earlier.epoch < later.epoch

@@ -28,7 +28,7 @@ from qns.edl.messages import (
 )
 from qns.edl.validation import validate_envelope
 from qns.iil.requests import Publish
-from qns.peer.inputs import Answered, Received
+from qns.peer.inputs import Answered, Effects, Received
 from tests.edl.peers import (
     deliver_request,
     delivered,
@@ -40,6 +40,16 @@ from tests.edl.peers import (
     subscribe,
     world_of,
 )
+
+
+def assert_rejected_for_good(effects: Effects) -> None:
+    """Checks that the only answer rejects a notification for good."""
+    (answer,) = effects.answers
+    assert isinstance(answer, Envelope)
+    assert isinstance(answer.body, Notified)
+    (outcome,) = answer.body.outcomes
+    assert not outcome.taken
+    assert outcome.permanent
 
 
 def test_notification_with_a_very_deep_subtree_gets_a_fault() -> None:
@@ -182,12 +192,7 @@ def test_notification_for_another_receiver_is_rejected_if_it_goes_in_a_circle(
     item = notification("P", "e1", Entry("C", 1, 1, 1, 0))._replace(path=path)
     sender = path[-1] if path else "P"
     effects = gateway.run([Received(Envelope(sender, 1, (), Notify((item,))))], 1.0)
-    (answer,) = effects.answers
-    assert isinstance(answer, Envelope)
-    assert isinstance(answer.body, Notified)
-    (outcome,) = answer.body.outcomes
-    assert not outcome.taken
-    assert outcome.permanent
+    assert_rejected_for_good(effects)
     assert not gateway.peer.log
     assert not gateway.peer.edl.forwarder.custody
 
@@ -196,12 +201,7 @@ def test_skip_through_another_peer_is_rejected_while_its_producer_is_reachable()
     gateway = lone_gateway(federation("P", "B", "C"), "C")
     skip = Skip("P", 1, Entry("C", 1, 1, 1, 0), 3, "no longer kept")
     effects = gateway.run([Received(Envelope("B", 1, (), Notify((skip,))))], 1.0)
-    (answer,) = effects.answers
-    assert isinstance(answer, Envelope)
-    assert isinstance(answer.body, Notified)
-    (outcome,) = answer.body.outcomes
-    assert not outcome.taken
-    assert outcome.permanent
+    assert_rejected_for_good(effects)
 
 
 @pytest.mark.parametrize(("producer", "consumer"), [("X", "C"), ("D", "X")])

@@ -1,4 +1,4 @@
-"""A member that lies about this peer or about others is bounded, and harms itself first."""
+"""Tests that false claims of a member about this peer or about others have bounded effects."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_claim_that_is_not_believed_is_reported_once() -> None:
     assert claims == ["C"]
 
 
-def test_every_member_that_knows_a_later_epoch_after_a_rollback_is_believed_at_once() -> None:
+def test_claim_of_a_later_epoch_after_a_rollback_is_accepted_at_once_from_every_member() -> None:
     others = tuple(f"M{number}" for number in range(10))
     lone = lone_producer(*others)
     for member in others:

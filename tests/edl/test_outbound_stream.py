@@ -238,7 +238,7 @@ def test_starts_that_no_consumer_has_confirmed_are_bounded() -> None:
     assert sorted(row.epoch for row in rows.values() if row is not None) == stored
 
 
-def test_consumer_that_knows_a_forgotten_start_steps_back_to_the_first_unconfirmed_number() -> None:
+def test_consumer_steps_back_to_the_first_unconfirmed_number_of_a_forgotten_start() -> None:
     stream, turn = OutboundStream("P", "C", 1, number=6, confirmed=1), Turn(0.0)
     stream.fences = Fences([Fence(20, 6), Fence(60, 7)])
     forgotten = Standing(1, 1, 1, 50, 6, (Fence(50, 7),))

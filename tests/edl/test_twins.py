@@ -1,4 +1,4 @@
-"""Of two peers that run as one organisation, the one that no member calls gives way."""
+"""Of two peers that run as one organisation, the one that no member calls steps down."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def surprise(lone: LonePeer, member: str) -> None:
     tell(lone, member, later=True)
 
 
-def test_peer_that_nobody_calls_gives_way_to_its_twin() -> None:
+def test_peer_steps_down_for_its_twin_if_no_other_peer_calls_it() -> None:
     lone = producer_of("C")
     lone.wait(SILENCE_S)
     surprise(lone, "C")
@@ -51,7 +51,7 @@ def test_peer_that_members_call_goes_on() -> None:
     assert not lone.peer.status.is_fenced
 
 
-def test_one_member_that_lies_does_not_stop_a_peer_that_others_call() -> None:
+def test_false_claims_of_one_member_do_not_fence_a_peer_that_others_call() -> None:
     lone = producer_of("C", "D")
     for nth in range(400):
         lone.wait(20.0)

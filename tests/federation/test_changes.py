@@ -201,7 +201,7 @@ def test_document_that_does_not_follow_the_old_one_is_rejected(new: Federation, 
     assert caught.value.remedy
 
 
-def test_changes_rejects_documents_in_the_wrong_order_and_says_to_swap_them() -> None:
+def test_changes_rejects_documents_in_the_wrong_order_with_the_remedy_to_swap_them() -> None:
     with pytest.raises(FederationError, match=r"is not later than version 2 \(swap the two\)"):
         changes(OLD.without("CoC"), OLD)
 

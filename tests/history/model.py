@@ -14,7 +14,7 @@ from itertools import permutations
 from math import inf
 from typing import Any
 
-from qns.history.records import Record, Recorder, new_record
+from qns.history.records import Record, new_record
 from tests.history.state import (
     CLASSES,
     CONTENTS,
@@ -39,7 +39,6 @@ class Model:
         self.states: dict[str, State] = {}
         self.certainly_owed: list[int] = []
         """The places of notifications whose events were owed to one subscriber when published."""
-        self._recorder = Recorder(self.records)
         self._backups: dict[str, list[tuple[float, State]]] = defaultdict(list)
         self._count = 0
         self._version = 0
@@ -49,7 +48,7 @@ class Model:
             self.join(name)
 
     def _record(self, do: str, org: str = "", **fields: Any) -> None:
-        self._recorder.append(new_record(do, self.now, org, **fields))
+        self.records.append(new_record(do, self.now, org, **fields))
 
     def _fresh(self, letter: str) -> str:
         self._count += 1

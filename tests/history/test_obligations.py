@@ -44,7 +44,7 @@ def test_notification_after_the_calm_is_too_late_and_is_reported_once() -> None:
     assert stable().pub("B", "e1").calm().calm().broken() == {"Liveness": 1}
 
 
-def test_explanation_says_how_far_the_event_came() -> None:
+def test_explanation_shows_how_far_the_event_came() -> None:
     history = stable().pub("B", "e1").cross("B", "A", 1, "e1").calm()
     assert "B gave it number 1 in its stream to A at 4 s" in history.explained()
     assert "but A never consumed it" in history.explained()

@@ -1,4 +1,4 @@
-"""Tests that users can read every delivery, or are told which are dropped."""
+"""Tests that users can read every delivery, or that it is declared as dropped."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -14,7 +13,6 @@ from qns.errors import QnsError
 from qns.history.records import (
     FIELDS,
     Record,
-    Recorder,
     checked,
     new_record,
     read_record,
@@ -44,9 +42,7 @@ def any_record(draw: st.DrawFn) -> Record:
 
 @given(st.lists(any_record(), max_size=5))
 def test_written_records_are_read_again(records: list[Record]) -> None:
-    file = io.StringIO()
-    Recorder(file).append(*records)
-    lines = file.getvalue().split("\n")
+    lines = "".join(map(write_record, records)).split("\n")
     assert lines.pop() == ""
     assert list(read_records(lines)) == records
 
@@ -56,44 +52,6 @@ def test_record_without_one_of_its_fields_is_rejected(record: Record, data: st.D
     name = data.draw(st.sampled_from(list(record)))
     with pytest.raises(QnsError, match=f"'{name}'"):
         checked({key: value for key, value in record.items() if key != name})
-
-
-def test_recorder_appends_the_same_objects_to_a_list() -> None:
-    kept: list[Record] = []
-    recorder = Recorder(kept)
-    record = new_record("usub", 1, "INPS", sub="U1", why="expired")
-    recorder.append(record, new_record("calm", 2))
-    assert kept[0] is record
-    assert kept[1] == {"t": 2, "do": "calm"}
-
-
-def test_batch_with_an_invalid_record_is_not_written() -> None:
-    file, kept = io.StringIO(), list[Record]()
-    for sink in (file, kept):
-        with pytest.raises(QnsError, match="no 'sub'"):
-            Recorder(sink).append(new_record("calm", 1), {"t": 2.0, "do": "pause", "org": "INPS"})
-    assert not file.getvalue()
-    assert not kept
-
-
-class Flushed(io.StringIO):
-    """A file in memory that notes its size at each flush."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def flush(self) -> None:
-        self.sizes.append(len(self.getvalue()))
-
-
-def test_recorder_flushes_a_file_once_for_each_batch() -> None:
-    file = Flushed()
-    recorder = Recorder(file)
-    recorder.append(new_record("calm", 1), new_record("calm", 2))
-    recorder.append(new_record("calm", 3))
-    line = len(write_record(new_record("calm", 1)))
-    assert file.sizes == [2 * line, 3 * line]
 
 
 @pytest.mark.parametrize(

@@ -304,15 +304,15 @@ def test_oldest_series_of_a_reader_that_never_acknowledges_is_forgotten() -> Non
 
 
 @dataclass
-class Life:
-    """What the peer would know if it kept everything: the naive oracle."""
+class Oracle:
+    """The naive oracle: keeps every delivery and which of them are unread."""
 
     made: list[str] = field(default_factory=list)
     """The event of each delivery, by its number."""
     unread: set[int] = field(default_factory=set)
 
-    def copy(self) -> Life:
-        return Life(list(self.made), set(self.unread))
+    def copy(self) -> Oracle:
+        return Oracle(list(self.made), set(self.unread))
 
 
 STEPS = st.lists(
@@ -330,38 +330,38 @@ STEPS = st.lists(
 @settings(max_examples=max(20, settings.default.max_examples // 5), deadline=None)
 @given(STEPS)
 def test_accepted_cursor_never_skips_an_unread_delivery(steps: list[tuple[str, int]]) -> None:
-    peer, life, ids = SinglePeer(), Life(), count()
+    peer, oracle, ids = SinglePeer(), Oracle(), count()
     peer.subscribe("s")
-    copies: list[tuple[Backup, Life]] = []
+    copies: list[tuple[Backup, Oracle]] = []
     given_out: dict[Cursor, str] = {}
     for do, number in steps:
         if do == "publish":
             for _ in range(number):
                 id = f"e{next(ids)}"
                 peer.publish(id)
-                life.made.append(id)
-                life.unread.add(len(life.made))
+                oracle.made.append(id)
+                oracle.unread.add(len(oracle.made))
         elif do == "crash":
             peer.crash()
         elif do == "acknowledge":
             peer.acknowledge("s", number)
-            life.unread = {each for each in life.unread if each > number}
+            oracle.unread = {each for each in oracle.unread if each > number}
         elif do == "snapshot":
-            copies.append((whole_host(peer), life.copy()))
-            copies.append((backup(peer), life.copy()))
+            copies.append((whole_host(peer), oracle.copy()))
+            copies.append((backup(peer), oracle.copy()))
         elif copies:
             copy, then = copies[number % len(copies)]
             peer.world.put_back(ME, copy)
-            life = then.copy()
+            oracle = then.copy()
         answer = peer.do(PullDeliveries(OWNER, "s", 0, 10_000))
         assert isinstance(answer, Deliveries)
-        assert {each.number for each in answer.deliveries} == life.unread
+        assert {each.number for each in answer.deliveries} == oracle.unread
         for each in answer.deliveries:
             given_out[Cursor(each.number, each.series)] = each.event
-        assert len(kept_series(peer, "s")) <= len(life.unread) + 1
+        assert len(kept_series(peer, "s")) <= len(oracle.unread) + 1
         for cursor, id in given_out.items():
-            is_made = cursor.number <= len(life.made) and life.made[cursor.number - 1] == id
+            is_made = cursor.number <= len(oracle.made) and oracle.made[cursor.number - 1] == id
             if is_refused(peer, "s", cursor):
                 assert not is_made
             elif not is_made:
-                assert cursor.number < min(life.unread, default=cursor.number + 1)
+                assert cursor.number < min(oracle.unread, default=cursor.number + 1)

@@ -102,7 +102,7 @@ def test_lapsed_event_is_not_passed_to_a_paused_member(peer: SinglePeer) -> None
     assert deliveries_of(peer, "a", "b", "c") == {"a": [], "b": [], "c": ["e1"]}
 
 
-def test_event_lapses_at_a_member_that_is_paused_after_its_delivery(peer: SinglePeer) -> None:
+def test_lease_lapses_if_its_member_is_paused_after_the_delivery(peer: SinglePeer) -> None:
     subscribe_members(peer, "a", "b")
     peer.publish("e1")
     peer.pause("a")

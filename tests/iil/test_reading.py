@@ -199,7 +199,7 @@ def test_full_queue_drops_the_oldest_delivery_and_declares_it(open_peer: OpenPee
     assert peer.violations() == []
 
 
-def test_reader_is_told_only_the_dropped_numbers_after_its_cursor(open_peer: OpenPeer) -> None:
+def test_pull_declares_only_the_dropped_numbers_after_its_cursor(open_peer: OpenPeer) -> None:
     peer = open_peer(longest_queue=2)
     peer.subscribe("s")
     peer.publish("e1", "e2", "e3", "e4", "e5")

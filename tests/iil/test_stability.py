@@ -113,7 +113,9 @@ def test_subscription_is_pending_until_every_producer_has_confirmed_it(agencies:
     agencies.check()
 
 
-def test_subscription_with_a_known_text_is_stable_at_once(agencies: Agencies) -> None:
+def test_subscription_is_stable_at_once_if_its_text_is_subscribed_already(
+    agencies: Agencies,
+) -> None:
     agencies.subscribe("s")
     agencies.settle()
     sent = agencies.world.messages["ChangeSub"]

@@ -223,7 +223,8 @@ CONSUMERS = (
         name="view-of-earlier-epoch-confirmed",
         kind="views",
         breaks="A view that an earlier epoch sent is confirmed without a second hello.",
-        old="        elif hello.held_epoch < self.epoch and view.matches(*held):",
+        old="        elif hello.held_epoch < self.epoch and "
+        "view.matches(hello.held_version, hello.held_digest):",
         new="        elif False:",
     ),
     _C(

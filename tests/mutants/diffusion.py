@@ -203,8 +203,8 @@ DIFFUSION = (
         name="reports-sent-once-only",
         kind="links",
         breaks="Reports of reachability that were lost are not sent again.",
-        old='sends it every row again."""\n        self._sent.pop(other, None)',
-        new='sends it every row again."""',
+        old='peer may have been lost."""\n        self._sent.pop(other, None)',
+        new='peer may have been lost."""',
     ),
     _B(
         name="capability-ignored",

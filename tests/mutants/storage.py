@@ -40,8 +40,8 @@ STORAGE = (
         name="half-mark-accepted",
         kind="lineage",
         breaks="An incomplete lineage file is accepted.",
-        old='        if lines[0] != _FIRST_LINE or lines[-2:] != [_LAST_LINE, ""]:',
-        new="        if lines[0] != _FIRST_LINE:",
+        old='    if lines[0] != _FIRST_LINE or lines[-2:] != [_LAST_LINE, ""]:',
+        new="    if lines[0] != _FIRST_LINE:",
     ),
     _C(
         name="backup-not-synced",

@@ -10,8 +10,9 @@ _O = partial(Mutant, file="qns/edl/outbound_stream.py")
 _W = partial(Mutant, file="qns/edl/owed_rows.py")
 
 STREAMS = (
-    _O(
+    Mutant(
         name="rejoiner-not-drained",
+        file="qns/edl/owed_events.py",
         kind="organisations that leave",
         breaks="An organisation joins again although it still owes events.",
         old="    return not any(\n        each.owes",

@@ -299,7 +299,7 @@ def test_interested_peer_is_preferred_as_relay() -> None:
     comes_to_rest_and_holds(world)
 
 
-def test_consumer_that_nobody_reaches_costs_one_relayed_event_per_peer() -> None:
+def test_consumer_that_no_peer_reaches_costs_one_relayed_event_per_peer() -> None:
     """A consumer that is down looks like one behind a broken link until the others have tried."""
     world = world_with("A", "B", "C", "D", "E")
     world.kill("C")

@@ -15,6 +15,7 @@ from tests.edl.peers import (
     send,
     subscribe,
     world_of,
+    world_with_custody,
 )
 
 
@@ -59,13 +60,7 @@ def test_tables_show_a_pending_view_and_a_resting_link_with_its_problem() -> Non
 
 
 def test_tables_show_a_promise_and_what_is_missing_before_an_early_entry() -> None:
-    world = world_of("P", "F", "Z", capability=1)
-    for name in ("F", "Z"):
-        subscribe(world, name)
-    world.run_for(2.0)
-    world.kill("Z")
-    publish(world, "P", "e1")
-    world.run_for(0.5)
+    world = world_with_custody()
     assert tables(world, "F").custody == Rows(1, (Promise("Z", "P", "e1", 1),))
     item = notification("P", "e9", Entry("F", 1, 1, 5, 0), path=("P", "Z"))
     send(world, "Z", "F", Notify((item,)))

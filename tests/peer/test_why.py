@@ -29,6 +29,7 @@ from tests.edl.peers import (
     send,
     subscribe,
     world_of,
+    world_with_custody,
 )
 from tests.peer.test_dead_letters import world_with_letter
 
@@ -119,7 +120,7 @@ def test_member_of_a_group_that_got_the_event_is_named() -> None:
     assert sum("of the group g" in text for text in texts) == 1
 
 
-def test_producer_says_that_an_event_is_owed_or_acknowledged() -> None:
+def test_why_at_the_producer_shows_whether_an_event_is_owed_or_acknowledged() -> None:
     world = delivering_world()
     world.kill("C")
     publish(world, "P", "e2")
@@ -147,7 +148,7 @@ def test_producer_explains_why_a_view_does_not_match() -> None:
     assert "no stream" in kinds(why(world, "P", "e1", to="X"))
 
 
-def test_producer_says_that_a_consumer_has_rejected_the_event() -> None:
+def test_why_at_the_producer_shows_that_a_consumer_has_rejected_the_event() -> None:
     world = world_with_letter()
     found = why(world, "P", "e1", to="C")
     assert (found.verdict, kinds(found)) == ("rejected", ["published", "dead letter"])
@@ -170,14 +171,8 @@ def test_absence_of_an_event_of_unknown_source_also_covers_this_peer_as_its_sour
     assert "if its source is P, every consumer and user may have acknowledged it" in fact.words
 
 
-def test_forwarder_says_for_whom_it_has_custody() -> None:
-    world = world_of("P", "F", "Z", capability=1)
-    for name in ("F", "Z"):
-        subscribe(world, name)
-    world.run_for(2.0)
-    world.kill("Z")
-    publish(world, "P", "e1")
-    world.run_for(0.5)
+def test_why_at_a_forwarder_shows_the_receivers_in_its_custody() -> None:
+    world = world_with_custody()
     custody = [fact for fact in why(world, "F", "e1").facts if fact.kind == "custody"]
     assert [(fact.organisation, fact.number) for fact in custody] == [("Z", 1)]
 
@@ -223,7 +218,7 @@ def test_unknown_and_ended_subscriptions_and_unclear_sources_are_refused() -> No
     assert why(world, "C", "e1", source="D").source == "D"
 
 
-def test_history_knows_what_the_peer_has_forgotten() -> None:
+def test_why_finds_an_event_in_the_history_after_the_peer_has_deleted_it() -> None:
     store = MemoryStore()
     gateway = Gateway.open(
         Settings("P", TUNING, DictionaryIndex, recording=True),

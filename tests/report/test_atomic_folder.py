@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qns.errors import NotAllowed, StoreFailed, StoreFull
-from qns.report.atomic_folder import holds_request, storage_errors, write_file
+from qns.report.atomic_folder import holds_request, replace_folder, storage_errors, write_file
 
 
 def test_failed_write_keeps_the_old_file_and_leaves_no_temporary_one(
@@ -25,6 +25,38 @@ def test_failed_write_keeps_the_old_file_and_leaves_no_temporary_one(
         write_file(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("has_old", [False, True])
+def test_new_folder_replaces_an_old_one_and_leaves_nothing_beside_it(
+    tmp_path: Path, has_old: bool
+) -> None:
+    folder, new = tmp_path / "out", tmp_path / ".out-1"
+    if has_old:
+        write_file(folder / "old", b"")
+    write_file(new / "new", b"")
+    replace_folder(folder, new)
+    assert [each.name for each in folder.iterdir()] == ["new"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_old_folder_keeps_its_name_if_the_new_one_cannot_be_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, new = tmp_path / "out", tmp_path / ".out-1"
+    write_file(folder / "old", b"")
+    write_file(new / "new", b"")
+    rename = Path.rename
+
+    def fails(path: Path, target: Path) -> Path:
+        if path == new:
+            raise OSError(errno.EIO, "broken")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(OSError, match="broken"):
+        replace_folder(folder, new)
+    assert [each.name for each in folder.iterdir()] == ["old"]
 
 
 def test_folder_of_the_same_request_is_accepted(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_document_that_only_a_moved_member_has_reaches_every_member(
             assert read(peers["INPS"], "S1", 1) == ["e1"]
 
 
-def test_newcomer_cannot_change_a_member_and_its_health_says_why(
+def test_newcomer_cannot_change_a_member_and_its_health_shows_the_reason(
     tmp_path: Path, federation: Federation
 ) -> None:
     peers = [peer_in(tmp_path / name, federation, name) for name in federation.organisations]

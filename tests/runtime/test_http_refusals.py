@@ -54,7 +54,7 @@ def test_request_to_a_name_of_the_server_is_served(request_head: bytes) -> None:
         get(b"[::1]:8701"),
     ],
 )
-def test_request_to_another_name_is_refused_as_misdirected(request_head: bytes) -> None:
+def test_request_with_a_foreign_host_name_gets_status_421(request_head: bytes) -> None:
     async def story() -> None:
         async with serving() as (_, address):
             answer = await answer_to(address, request_head)

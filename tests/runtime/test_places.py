@@ -57,7 +57,7 @@ def test_new_connection_replaces_the_one_that_waits_longest() -> None:
     run(story())
 
 
-def test_connection_that_has_sent_half_a_request_is_told_why_it_closes() -> None:
+def test_connection_with_half_a_request_gets_a_reason_when_it_is_closed() -> None:
     async def story() -> None:
         async with serving_with(at_once, most_connections=1) as (server, address):
             reader, writer = await asyncio.open_connection(*address)
@@ -201,7 +201,7 @@ def flood(where: tuple[str, int], number: int, sent: bytes) -> Iterator[None]:
 @pytest.mark.parametrize(
     "sent", [b"", HEALTH[:20], post(b"x" * 900)[:-100]], ids=["idle", "half a head", "half a body"]
 )
-def test_thousands_of_connections_without_a_request_keep_nobody_out(
+def test_thousands_of_connections_without_a_request_block_no_other_client(
     tmp_path: Path, sent: bytes
 ) -> None:
     number = connections_within_limit(MOST_CONNECTIONS + 200)

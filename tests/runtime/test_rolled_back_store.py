@@ -39,21 +39,32 @@ def lose_write_ahead_log(folder: Path, _copy: Path) -> None:
     log.unlink()
 
 
+def inps_and_coc(folder: Path) -> tuple[PeerProcess, PeerProcess]:
+    """Returns the peers of a federation without INAIL, each with a folder of its own."""
+    federation = agencies_on_loopback().without("INAIL")
+    inps, coc = (peer_in(folder / name, federation, name) for name in ("INPS", "CoC"))
+    return inps, coc
+
+
+def publish_after_a_copy(inps: PeerProcess, coc: PeerProcess, folder: Path, copy: Path) -> None:
+    """Copies the folder of INPS; then CoC receives events that the copy does not contain."""
+    subscribe(coc, "S1")
+    inps.stop()
+    shutil.copytree(folder, copy)
+    inps.start()
+    for id in FORGOTTEN:
+        inps.ask(change(id))
+    read(coc, "S1", len(FORGOTTEN))
+
+
 @pytest.mark.parametrize("go_back", [put_back_whole_folder, lose_write_ahead_log])
 def test_new_events_of_a_rolled_back_peer_reach_its_consumers(
     tmp_path: Path, go_back: Callable[[Path, Path], None]
 ) -> None:
-    federation = agencies_on_loopback().without("INAIL")
     folder, copy = tmp_path / "INPS", tmp_path / "copy"
-    inps, coc = (peer_in(tmp_path / name, federation, name) for name in ("INPS", "CoC"))
+    inps, coc = inps_and_coc(tmp_path)
     with running((inps, coc)):
-        subscribe(coc, "S1")
-        inps.stop()
-        shutil.copytree(folder, copy)
-        inps.start()
-        for id in FORGOTTEN:
-            inps.ask(change(id))
-        read(coc, "S1", len(FORGOTTEN))
+        publish_after_a_copy(inps, coc, folder, copy)
         inps.kill()
         go_back(folder, copy)
         inps.start()
@@ -67,12 +78,11 @@ def test_new_events_of_a_rolled_back_peer_reach_its_consumers(
     assert [each["source"] for each in warnings if "a producer" in each["message"]] == ["INPS"]
 
 
-def test_reader_of_a_rolled_back_consumer_is_told_before_it_skips_a_delivery(
+def test_reader_gets_an_error_before_it_skips_a_delivery_of_a_rolled_back_consumer(
     tmp_path: Path,
 ) -> None:
-    federation = agencies_on_loopback().without("INAIL")
     folder, copy = tmp_path / "CoC", tmp_path / "copy"
-    inps, coc = (peer_in(tmp_path / name, federation, name) for name in ("INPS", "CoC"))
+    inps, coc = inps_and_coc(tmp_path)
     with running((inps, coc)):
         subscribe(coc, "S1")
         inps.ask(change("kept"))
@@ -103,17 +113,10 @@ def test_reader_of_a_rolled_back_consumer_is_told_before_it_skips_a_delivery(
 def test_event_that_the_factory_of_a_rolled_back_peer_repeats_is_not_delivered_again(
     tmp_path: Path,
 ) -> None:
-    federation = agencies_on_loopback().without("INAIL")
     folder, copy = tmp_path / "INPS", tmp_path / "copy"
-    inps, coc = (peer_in(tmp_path / name, federation, name) for name in ("INPS", "CoC"))
+    inps, coc = inps_and_coc(tmp_path)
     with running((inps, coc)):
-        subscribe(coc, "S1")
-        inps.stop()
-        shutil.copytree(folder, copy)
-        inps.start()
-        for id in FORGOTTEN:
-            inps.ask(change(id))
-        read(coc, "S1", len(FORGOTTEN))
+        publish_after_a_copy(inps, coc, folder, copy)
         coc.ask(AcknowledgeDeliveries("anna", "S1", len(FORGOTTEN)))
         inps.kill()
         put_back_whole_folder(folder, copy)

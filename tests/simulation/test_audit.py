@@ -18,7 +18,7 @@ from qns.simulation.audit import AUDITED
 from qns.simulation.calm_traffic import NO_RESEND, judge_calm_traffic
 from qns.simulation.faults import FAULTS
 from qns.simulation.findings import Findings
-from qns.simulation.scenario import Outcome, Scenario
+from qns.simulation.scenario import Scenario, ScenarioResult
 from qns.simulation.workload import make_plan
 from qns.simulation.world import TUNING, World
 from tests.simulation.lies import LIES, Replacements, lying
@@ -26,11 +26,11 @@ from tests.simulation.lies import LIES, Replacements, lying
 MOST_SEEDS = 60
 
 
-def play(seed: int) -> Outcome:
+def play(seed: int) -> ScenarioResult:
     return Scenario(make_plan(seed, 6, FAULTS)).run()
 
 
-def broken_rules(outcome: Outcome) -> set[str]:
+def broken_rules(outcome: ScenarioResult) -> set[str]:
     return {each.partition(": ")[0] for each in outcome.violations}
 
 

@@ -10,6 +10,7 @@ from random import Random
 from qns.cbr.event import Event
 from qns.d2q.event_json import EventReader
 from qns.iil.requests import Subscribe
+from qns.simulation.users import draw_values
 from tests.soak.stage import Stage
 
 OWNER = "user"
@@ -48,21 +49,12 @@ class Workload:
         data: dict[str, object] = {"Region": chance.choice(_REGIONS)}
         if chance.random() < 0.03:
             data["Region"] = "far away " * chance.randint(1_000, 5_000)
-        quality: dict[str, object] = {}
-        previous: dict[str, object] = {}
-        if path.startswith("Report/Wind"):
-            data["Speed"] = chance.choice((3, 8, 15, 30))
-        if path == "Report/Wind":
-            quality["Speed.currency"] = chance.choice((0.2, 0.4, 0.8))
-            previous["Speed.currency"] = chance.choice((0.3, 0.7, 0.9))
-        if path == "Report/Temperature":
-            data["Celsius"] = chance.choice((-5, 5, 15, 25))
-            quality["Celsius.accuracy"] = chance.choice((0.2, 0.5, 0.8))
+        measured, quality, previous = draw_values(chance, path)
         fields = {
             "id": f"e{self.number}",
             "class": path,
             "source": source,
-            "data": data,
+            "data": {**data, **measured},
             "quality": quality,
             "previous": previous,
             "available": chance.choice((0, 0, 0, 2, 10, 60, "INF")),

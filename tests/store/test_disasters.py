@@ -144,7 +144,7 @@ def test_log_that_was_never_forced_to_the_disk_is_ignored(path: Path, killed: Fi
         assert sequences(path)
 
 
-def test_free_page_that_changed_is_found_by_the_check_of_a_killed_store(path: Path) -> None:
+def test_check_after_a_kill_finds_a_changed_free_page(path: Path) -> None:
     with SqliteStore(path) as store:
         for number in range(200):
             store.commit(put((EVENTS, numbered(EVENTS, number, xml=bytes(9_000)))))

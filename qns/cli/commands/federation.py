@@ -13,7 +13,7 @@ from qns.cli.options import Commands, add_json_option, new_command
 from qns.cli.outputs import save
 from qns.cli.problems import Problem, visible
 from qns.cli.screen import Screen
-from qns.cli.table import table_lines
+from qns.cli.table_layout import table_lines
 from qns.cli.wording import counted
 from qns.d2q.schema_files import load_schema
 from qns.errors import FederationError, NameNotKnown, QnsError
@@ -37,7 +37,7 @@ _EXAMPLES = (
     "qns federation weather-partial",
     "qns federation agencies --xml",
     "qns federation agencies --join ISTAT --hosts Enterprise,Enterprise/Holder \\\n"
-    "                 --endpoint https://qns.istat.example/ --capability 8",
+    "                 --endpoint http://127.0.0.1:8704/ --capability 8",
     "qns federation --schema weather --name storms --join Met01 --hosts Report \\\n"
     "                 --endpoint http://127.0.0.1:8701/",
     "qns federation agencies --endpoint CoC=http://127.0.0.1:9703/",

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from qns.cli.connection import add_peer_options, client_of
 from qns.cli.event_file import excerpt, json_fields
 from qns.cli.file_kinds import Kind, kind_of
 from qns.cli.inputs import Input
 from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.peer_connection import add_peer_options, client_of
 from qns.cli.problems import Problem, visible
 from qns.cli.screen import Screen
 from qns.cli.wording import counted

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from qns.cli.connection import add_peer_options, add_reading_schema_option, client_of
 from qns.cli.delivery_lines import show_delivery, show_dropped
 from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.peer_connection import add_peer_options, add_reading_schema_option, client_of
 from qns.cli.screen import Screen
 from qns.client import DeliveriesDropped
 from qns.errors import QnsError

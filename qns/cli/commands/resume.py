@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from qns.cli.options import Commands, new_command
-from qns.cli.pausing import add_pausing_options, set_paused
+from qns.cli.pause_request import add_pausing_options, set_paused
 from qns.cli.screen import Screen
 
 _DESCRIPTION = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from qns.cli.connection import add_lifetime_option, add_peer_options, client_of
 from qns.cli.inputs import STDIN, Input, decoded
 from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.peer_connection import add_lifetime_option, add_peer_options, client_of
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
 from qns.cli.wording import moment

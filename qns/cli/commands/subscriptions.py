@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from qns.cli.connection import add_peer_options, client_of
 from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.peer_connection import add_peer_options, client_of
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
-from qns.cli.table import table_lines
+from qns.cli.table_layout import table_lines
 from qns.cli.wording import moment
 from qns.iil.requests import SubscriptionInfo
 

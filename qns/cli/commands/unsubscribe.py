@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from qns.cli.connection import add_peer_options, client_of
 from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.peer_connection import add_peer_options, client_of
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
 

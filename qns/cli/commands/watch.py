@@ -11,9 +11,9 @@ from math import inf
 from time import monotonic, sleep
 from typing import NoReturn
 
-from qns.cli.connection import add_peer_options, add_reading_schema_option, client_of
 from qns.cli.delivery_lines import show_delivery, show_dropped
 from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.peer_connection import add_peer_options, add_reading_schema_option, client_of
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
 from qns.client import Client, Delivered, DeliveriesDropped, DeliveryStream, PeerUnreachable

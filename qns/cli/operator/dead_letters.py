@@ -9,7 +9,7 @@ from qns.cli.operator.port import add_peer_arguments, ask_peer
 from qns.cli.options import Commands, new_command
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
-from qns.cli.table import table_lines
+from qns.cli.table_layout import table_lines
 from qns.cli.wording import moment, shortened
 from qns.errors import QnsError
 

@@ -10,7 +10,7 @@ from qns.cli.operator.port import add_peer_arguments, ask_peer
 from qns.cli.options import Commands, new_command
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
-from qns.cli.table import table_lines
+from qns.cli.table_layout import table_lines
 
 _DESCRIPTION = """
 Shows the tables of a running peer: its merge subscription, and how far each producer has it; the

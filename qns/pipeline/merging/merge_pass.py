@@ -148,11 +148,13 @@ def _count(counts: Any, bits: Any, step: Any) -> None:
 
 
 @compiled
-def _pass(forest: Any, block: Any, bounds: Any, lives: Any, counters: Any, workspace: Any) -> Any:
+def _pass(
+    forest: Any, block: Any, bounds: Any, lifetimes: Any, counters: Any, workspace: Any
+) -> Any:
     """Processes the rows until `stop` or until there is no room; returns the next row."""
     scope, sources, starts, axis, bound, pin = block
     first, stop, offset, longest, everybody = bounds
-    victims, ends, slots, needs, relevant = lives
+    victims, ends, slots, needs, relevant = lifetimes
     _, query, bits, space = workspace
     uncovered, kept, needed = bits
     options, option_bounds = query

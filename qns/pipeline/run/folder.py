@@ -32,6 +32,7 @@ from qns.pipeline.tables import TABLES, Tables
 from qns.report.atomic_folder import (
     TEMPORARY,
     holds_request,
+    replace_folder,
     storage_errors,
     sync_folder,
     write_file,
@@ -75,12 +76,10 @@ class Folder:
                     write_file(new / f"{name}.parquet", parquet(name, table))
                 digests = {each.name: _digest(each) for each in sorted(new.iterdir())}
                 write_file(new / _DONE, _json(digests))
-                sync_folder(new)
-                new.rename(folder)
+                replace_folder(folder, new)
             except OSError:
                 shutil.rmtree(new, ignore_errors=True)
                 raise
-            sync_folder(folder.parent)
 
     def kept(self, scenarios: tuple[str, ...]) -> Tables:
         """The tables of all these scenarios together, sorted; tables without a row are omitted."""

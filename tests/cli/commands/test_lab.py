@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 
 from qns.lab import laboratory
 from qns.lab.experiments.setups import Setups
-from tests.cli.conftest import ROOT, Cli
-from tests.cli.test_main import ENVIRONMENT, QNS, on_a_terminal, run
+from tests.cli.conftest import Cli
+from tests.cli.test_main import QNS, on_a_terminal, run, started_in_own_group
 
 
 def test_formulas_are_judged_as_text_and_as_json(cli: Cli, tmp_path: Path) -> None:
@@ -102,16 +101,8 @@ def test_existing_files_are_not_replaced(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_prints_nothing_and_leaves_no_files(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [*QNS, "lab", "4.12", "--jobs", "2", "--out", str(tmp_path / "out")],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
+    words = ["lab", "4.12", "--jobs", "2", "--out", str(tmp_path / "out")]
+    with started_in_own_group(*words) as process:
         try:
             deadline = time.monotonic() + 100
             while not list(tmp_path.glob(".out-*/lab.json")):  # it has begun

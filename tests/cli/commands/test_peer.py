@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from time import time
@@ -19,6 +17,7 @@ from qns.federation.document import Federation
 from qns.runtime.configuration import read_configuration
 from qns.store.sqlite import SqliteStore
 from tests.cli.conftest import ROOT, Cli
+from tests.cli.other_program import OtherProgram, other_program
 from tests.runtime.peers import PeerProcess, agencies_on_loopback, configure
 from tests.store.disasters import STORE, files_of_store
 
@@ -31,32 +30,11 @@ def verdicts(out: str, what: str) -> list[str]:
     return [line for line in out.splitlines() if line.split()[1] == what]
 
 
-class _Other(BaseHTTPRequestHandler):
-    """A server that answers `/health`."""
-
-    state: object = None
-
-    def do_GET(self) -> None:
-        body = json.dumps(self.state).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def other() -> Iterator[tuple[type[_Other], str]]:
-    """Starts a server in place of another peer, with answers that a real peer never gives."""
-    handler = type("Handler", (_Other,), {})
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield handler, f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+def other() -> Iterator[OtherProgram]:
+    """A server in place of another peer, with answers that a real peer never gives."""
+    with other_program() as program:
+        yield program
 
 
 def with_endpoint(federation: Federation, name: str, endpoint: str) -> Federation:
@@ -185,13 +163,12 @@ def test_check_reports_a_store_without_a_folder(cli: Cli, tmp_path: Path) -> Non
 
 
 def test_check_judges_the_answers_of_other_peers(
-    cli: Cli, tmp_path: Path, other: tuple[type[_Other], str]
+    cli: Cli, tmp_path: Path, other: OtherProgram
 ) -> None:
-    handler, endpoint = other
-    federation = with_endpoint(agencies_on_loopback(), "CoC", endpoint)
+    federation = with_endpoint(agencies_on_loopback(), "CoC", other.endpoint)
     path = configure(tmp_path, federation, "INPS")
 
-    handler.state = {"organisation": "CoC", "time": time() + 3600, "document": 7}
+    other.state = {"organisation": "CoC", "time": time() + 3600, "document": 7}
     outcome = cli("peer", "check", path)
     answers, clock, document = verdicts(outcome.out, "CoC")
     assert answers.startswith("OK ")
@@ -200,14 +177,14 @@ def test_check_judges_the_answers_of_other_peers(
     assert "it has the newer version 7 of the federation document; here it is 1" in document
     assert outcome.status == 0
 
-    handler.state = {"organisation": "INAIL", "time": time()}
+    other.state = {"organisation": "INAIL", "time": time()}
     outcome = cli("peer", "check", path)
     assert outcome.status == 1
     assert verdicts(outcome.out, "CoC")[0].startswith("FAIL ")
     assert "is the peer of INAIL" in outcome.out
 
     for nonsense in ("hello", ["organisation"], {"organisation": "x" * 200_000}):
-        handler.state = nonsense
+        other.state = nonsense
         outcome = cli("peer", "check", path)
         assert "it answers, but is no peer of QNS" in verdicts(outcome.out, "CoC")[0]
 

@@ -6,13 +6,12 @@ import json
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ROOT, Cli
-from tests.cli.test_main import ENVIRONMENT, QNS, on_a_terminal, run
+from tests.cli.conftest import Cli
+from tests.cli.test_main import QNS, on_a_terminal, run, started_in_own_group
 from tests.pipeline.test_run import wait_for
 
 SMALL = ("--organisations", "3", "--subscriptions", "10,30", "--seeds", "2", "--publications", "20")
@@ -129,16 +128,8 @@ def test_folder_that_cannot_be_created_is_reported(cli: Cli, tmp_path: Path) -> 
 def test_ctrl_c_prints_nothing_and_the_run_can_be_resumed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["savings", "--subscriptions", "10,5000", "--seeds", "50", "--publications", "0"]
-    with subprocess.Popen(
-        [*QNS, *words, "--exact-merging", "--master", "local[1]", "--out", str(out)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
+    more = ["--exact-merging", "--master", "local[1]", "--out", str(out)]
+    with started_in_own_group(*words, *more) as process:
         try:
             wait_for(lambda: list(out.glob(".spark-*/blockmgr-*")))
             os.killpg(process.pid, signal.SIGINT)

@@ -247,11 +247,13 @@ def test_failure_that_does_not_repeat_is_reported(
     original = scenario.Scenario.run
     runs = [0]
 
-    def first_run_only(self: scenario.Scenario) -> scenario.Outcome:
+    def first_run_only(self: scenario.Scenario) -> scenario.ScenarioResult:
         outcome = original(self)
         runs[0] += 1
         return (
-            outcome if runs[0] > 1 else scenario.Outcome(0, ["Rest: no."], [*outcome.history], {})
+            outcome
+            if runs[0] > 1
+            else scenario.ScenarioResult(0, ["Rest: no."], [*outcome.history], {})
         )
 
     monkeypatch.setattr(scenario.Scenario, "run", first_run_only)

@@ -28,7 +28,7 @@ from qns.d2q.schema_files import load_schema
 from tests.cli.conftest import ROOT, Cli
 from tests.cli.test_main import ENVIRONMENT, QNS
 from tests.cli.test_transcripts import help_examples
-from tests.client.peers import PeerProcess, holder
+from tests.client.peers import PeerProcess, holder, running_peer
 
 USERS_COMMANDS = (
     *("subscribe", "unsubscribe", "subscriptions", "pause", "resume", "renew"),
@@ -38,12 +38,8 @@ USERS_COMMANDS = (
 
 @pytest.fixture(scope="module")
 def coc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PeerProcess]:
-    process = PeerProcess(tmp_path_factory.mktemp("coc"), "CoC")
-    try:
-        process.start()
+    with running_peer(tmp_path_factory.mktemp("coc"), "CoC") as process:
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_condition_that_fails_is_named(
     assert condition in outcome.out.splitlines()
 
 
-def test_producer_knows_how_far_the_event_has_come(
+def test_why_at_the_producer_shows_how_far_the_event_has_come(
     peers: dict[str, PeerProcess], cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QNS_CONFIG", str(peers["CoC"].configuration))

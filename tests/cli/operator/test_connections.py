@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from time import time
 from typing import Any
 
@@ -17,6 +14,7 @@ import pytest
 from qns.runtime.causes import NO_HTTP, REFUSED, RESOLVES_NOT, TIMEOUT
 from qns.runtime.connections import _REMEDIES, NO_PEER
 from tests.cli.conftest import Cli
+from tests.cli.other_program import other_program
 from tests.runtime.peers import PeerProcess, agencies_on_loopback, configure, eventually
 
 
@@ -57,31 +55,6 @@ def test_peer_that_does_not_run_is_named_with_the_cause(
 
 
 @contextmanager
-def other_program(state: object) -> Iterator[str]:
-    """Serves an answer to `/health`; yields the endpoint."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(state).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@contextmanager
 def inps_with_coc_at(endpoint: str, folder: Path) -> Iterator[PeerProcess]:
     """Starts only INPS, whose document has this endpoint for CoC."""
     federation = agencies_on_loopback()
@@ -115,7 +88,7 @@ HEALTHY = {"organisation": "CoC", "federation": "agencies", "document": 1, "time
 def test_cause_is_named_with_a_remedy(state: object, cause: str, cli: Cli, tmp_path: Path) -> None:
     if isinstance(state, dict) and not state["time"]:
         state["time"] = time()
-    with other_program(state) as endpoint, inps_with_coc_at(endpoint, tmp_path) as inps:
+    with other_program(state) as other, inps_with_coc_at(other.endpoint, tmp_path) as inps:
         assert cause in words(cli, inps, "CoC")
         check = cli("peer", "check", inps.configuration).out
         assert cause in check, "peer check uses the same function"

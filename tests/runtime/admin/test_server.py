@@ -297,16 +297,22 @@ def test_operation_is_cancelled_when_the_operator_disconnects(tmp_path: Path) ->
     assert asyncio.run(scenario())
 
 
-def test_operation_that_runs_when_the_peer_stops_is_told_so(tmp_path: Path) -> None:
+def waiting_operation() -> tuple[asyncio.Event, dict[str, Operation]]:
+    """Returns the operation `wait`, which never ends, and the event that it sets when it begins."""
+    begun = asyncio.Event()
+
+    async def wait(*_: Any) -> Result:
+        begun.set()
+        await asyncio.Event().wait()
+        return {}
+
+    return begun, {"wait": Operation("wait", wait)}
+
+
+def test_operation_under_way_fails_with_a_reason_when_the_peer_stops(tmp_path: Path) -> None:
     async def scenario() -> list[dict[str, Any]]:
-        begun = asyncio.Event()
-
-        async def wait(*_: Any) -> Result:
-            begun.set()
-            await asyncio.Event().wait()
-            return {}
-
-        async with running_peer(tmp_path, operations={"wait": Operation("wait", wait)}) as running:
+        begun, operations = waiting_operation()
+        async with running_peer(tmp_path, operations=operations) as running:
             asking = asyncio.create_task(ask(running, "wait"))
             await begun.wait()
         return await asking
@@ -320,14 +326,8 @@ def test_too_many_commands_at_once_are_refused(
     monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
 
     async def scenario() -> list[dict[str, Any]]:
-        begun = asyncio.Event()
-
-        async def wait(*_: Any) -> Result:
-            begun.set()
-            await asyncio.Event().wait()
-            return {}
-
-        async with running_peer(tmp_path, operations={"wait": Operation("wait", wait)}) as running:
+        begun, operations = waiting_operation()
+        async with running_peer(tmp_path, operations=operations) as running:
             asking = asyncio.create_task(ask(running, "wait"))
             await begun.wait()
             found = await ask(running, "wait")

@@ -16,7 +16,7 @@ async def _install(context: Context, arguments: Arguments, _: Report) -> Result:
         xml = b64decode(arguments["document"], validate=True)
     except (binascii.Error, ValueError):
         raise ValueRefused("the document is not base64", place="document-install") from None
-    new, old = read_document(xml), context.driver.peer.federation
+    new, old = read_document(xml), context.driver.status.federation
     if new.version < old.version:
         raise FederationError(
             f"version {old.version} is in force, and this is version {new.version}",
@@ -26,7 +26,7 @@ async def _install(context: Context, arguments: Arguments, _: Report) -> Result:
     return {
         "federation": new.name,
         "before": old.version,
-        "version": context.driver.peer.federation.version,
+        "version": context.driver.status.federation.version,
         "changes": found,
     }
 

@@ -1,4 +1,4 @@
-"""Table: rows of text in aligned columns, for a terminal."""
+"""Table layout: rows of text in aligned columns, for a terminal."""
 
 from __future__ import annotations
 

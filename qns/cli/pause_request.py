@@ -1,11 +1,11 @@
-"""Pausing: what `qns pause` and `qns resume` have in common."""
+"""Pause request: what `qns pause` and `qns resume` have in common."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from qns.cli.connection import add_peer_options, client_of
 from qns.cli.options import add_json_option
+from qns.cli.peer_connection import add_peer_options, client_of
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
 

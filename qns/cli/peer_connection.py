@@ -1,4 +1,4 @@
-"""Connection: the options of the users' commands, and the client that they describe."""
+"""Peer connection: the options of the users' commands, and the client that they describe."""
 
 from __future__ import annotations
 

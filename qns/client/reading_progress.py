@@ -1,4 +1,4 @@
-"""Stream state: how far the deliveries of one subscription are returned, consumed, acknowledged.
+"""Reading progress: which deliveries of a subscription are returned, consumed and acknowledged.
 
 It has no clock and no network; the time is a parameter.
 """
@@ -25,8 +25,8 @@ _NOTHING: Final = Cursor(0)
 
 
 @dataclass(slots=True)
-class StreamState:
-    """The state of one delivery stream."""
+class ReadingProgress:
+    """How far one delivery stream has come."""
 
     returned: Cursor = _NOTHING
     """The last delivery that the caller got."""
@@ -39,7 +39,7 @@ class StreamState:
     _waiting: deque[Delivered] = field(default_factory=deque)
 
     @classmethod
-    def after(cls, cursor: Cursor, now: float) -> StreamState:
+    def after(cls, cursor: Cursor, now: float) -> ReadingProgress:
         """Starts after a delivery that the caller has committed, acknowledged or not."""
         return cls(cursor, cursor, acknowledged=0, acknowledged_at=now)
 
