@@ -60,7 +60,7 @@ NUMBA_CACHE = $(abspath $(VENV))/numba/$(COMPILED)
 
 test: lint  ## install the tools, then lint and run the test suite on all cores
 	@find $(VENV)/numba -mindepth 1 -maxdepth 1 ! -name $(COMPILED) -exec rm -rf {} + 2>/dev/null || true
-	$(call timed,pytest,NUMBA_CACHE_DIR=$(NUMBA_CACHE) $(PYTEST) -m "not cluster" $(ARGS))
+	$(call timed,pytest,NUMBA_CACHE_DIR=$(NUMBA_CACHE) $(PYTEST) -m "not slow" $(ARGS))
 
 thorough: $(VENV)/.dev  ## the tests with thousands of random examples each: about an hour
 	$(call timed,pytest,NUMBA_CACHE_DIR=$(NUMBA_CACHE) QNS_HYPOTHESIS=thorough $(PYTEST) $(ARGS))

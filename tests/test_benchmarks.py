@@ -117,6 +117,7 @@ def test_latency_is_measured_for_every_delivery() -> None:
     assert 0 < found["p50"] <= found["p99"] <= found["longest"]
 
 
+@pytest.mark.slow
 def test_consumer_that_was_away_gets_everything_in_the_benchmark() -> None:
     results = bench_away.run(quick=True, on_progress=lambda _: None, events=500)
     assert results["owed"] == 500 + 2 * 100

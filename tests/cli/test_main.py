@@ -136,6 +136,7 @@ def test_output_is_coloured_only_on_terminals_that_support_it() -> None:
     assert b"\x1b" not in on_a_terminal([*CONTAINS, "--json"])[1]
 
 
+@pytest.mark.slow
 def test_demo_is_coloured_on_a_terminal() -> None:
     status, shown = on_a_terminal([*QNS, "demo"], COLUMNS="80")
     assert status == 0

@@ -48,6 +48,8 @@ SMALL = Setups(
     cost_sizes=(50, 100),
     is_quick=True,
 )
+pytestmark = pytest.mark.slow
+
 EVERY = figures_of([ALL])
 BY_THE_CLOCK = "associativity.csv"
 

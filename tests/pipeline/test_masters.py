@@ -19,7 +19,7 @@ from tests.pipeline.test_spark import no_java
 
 __all__ = ["no_java"]
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.slow
 
 RUN = """
 import sys

@@ -70,6 +70,7 @@ def pairs_in(out: Path) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for part in parts for row in part.to_pylist()]
 
 
+@pytest.mark.slow
 def test_pairs_equal_those_of_the_oracle_for_any_partitions(
     spark: SparkSession, sample: tuple[Path, Path], tmp_path: Path
 ) -> None:

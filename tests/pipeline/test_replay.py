@@ -169,6 +169,7 @@ def test_report_accepts_the_tables_of_a_replay(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.slow
 def test_replay_is_run_and_reported_like_generated_scenarios(tmp_path: Path) -> None:
     scenario = Scenario(WEATHER, hosts_of(WEATHER, 10, "partial"), "partial", 1, (5,), 0.2, LOOSE)
     workload = read(write_sample(scenario, 20, tmp_path), WEATHER, "weather-partial")

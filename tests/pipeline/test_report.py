@@ -144,6 +144,7 @@ def test_all_figures_exist_as_svg_and_png(files: dict[str, bytes]) -> None:
         assert b"<!DOCTYPE" not in files[f"figures/{name}.svg"]
 
 
+@pytest.mark.slow
 def test_same_tables_give_the_same_bytes(files: dict[str, bytes]) -> None:
     of, tables = everything()
     again = render({"version": "1.2.3"}, tables, synthetic.described(of))

@@ -154,6 +154,7 @@ run_into_folder(Work(work.asked, work.scenarios, groups), out, page, "local[2]")
 """
 
 
+@pytest.mark.slow
 def test_run_is_resumed_after_its_driver_was_killed(spark: SparkSession, tmp_path: Path) -> None:
     out, work = tmp_path / "out", work_of(SMALL)
     *first, last = work.groups

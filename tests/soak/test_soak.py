@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from qns.cli.main import main as qns
 from qns.history.judge import judge
 from qns.history.records import Record, read_records
@@ -16,6 +18,7 @@ from tests.soak.harness import Outcome, Soak
 CHAOS_S = 8.0
 
 
+@pytest.mark.slow
 def test_peer_processes_under_faults_violate_no_rule(tmp_path: Path) -> None:
     """All checks are in one test because they concern the same run."""
     soaked = asyncio.run(Soak(secrets.randbelow(1_000_000), tmp_path, CHAOS_S).run())

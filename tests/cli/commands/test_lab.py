@@ -53,6 +53,7 @@ def test_option_seeds_replaces_the_seeds_of_the_set_up(
     assert [(each.organisation.seeds, each.seeds) for each in given] == [seeds]
 
 
+@pytest.mark.slow
 def test_progress_bar_is_shown_and_jobs_share_the_work(tmp_path: Path) -> None:
     words = ["lab", "4.2", "--quick", "--jobs", "2", "--out", str(tmp_path / "out")]
     status, shown = on_a_terminal([*QNS, *words], only_errors=True)

@@ -18,6 +18,7 @@ SUBSCRIPTIONS = "examples/weather/subscriptions.tsv"
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.slow
 def test_text_files_give_the_same_pairs_as_qns_match(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "found"
     outcome = cli(

@@ -17,6 +17,7 @@ from tests.pipeline.test_run import wait_for
 SMALL = ("--organisations", "3", "--subscriptions", "10,30", "--seeds", "2", "--publications", "20")
 
 
+@pytest.mark.slow
 def test_summary_is_printed_as_text_and_as_json(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [*QNS, "savings", *SMALL, "--trees", "--exact-merging", "--out", str(out)]
@@ -51,6 +52,7 @@ def test_summary_is_printed_as_text_and_as_json(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_recorded_history_is_replayed(tmp_path: Path) -> None:
     made, out = tmp_path / "made", tmp_path / "out"
     drawn = ("--organisations", "4", "--subscriptions", "20", "--publications", "50")
