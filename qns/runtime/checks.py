@@ -16,6 +16,7 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.peer.opening import DocumentPlan, Opening, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
+from qns.runtime.admin.sockets import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
 from qns.runtime.findings import Finding, Verdict
@@ -45,6 +46,7 @@ async def check(configuration: Configuration) -> list[Finding]:
         *_document(configuration),
         *_store(configuration, start, in_force),
         *_port(configuration, own, is_running=is_running),
+        *_admin(configuration, is_running=is_running),
         *await _twin(configuration, is_running=is_running),
         *await check_connections(_used(configuration, in_force), me),
     ]
@@ -233,6 +235,18 @@ def _port(
             f"the federation document has no endpoint for {configuration.organisation}",
             "add one there: without it, other peers cannot call this peer",
         )
+
+
+def _admin(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:
+    """Yields why a start cannot open the admin port; a folder without a store is named before."""
+    folder = configuration.store.parent
+    is_named = configuration.admin.parent == folder and not os.access(folder, os.W_OK | os.X_OK)
+    if is_running or is_named:
+        return
+    try:
+        check_socket(configuration.admin)
+    except QnsError as error:
+        yield Finding(Verdict.FAIL, "admin", f"{error.place}: {error.problem}", error.remedy)
 
 
 async def _twin(configuration: Configuration, *, is_running: bool) -> list[Finding]:

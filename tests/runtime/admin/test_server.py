@@ -95,7 +95,7 @@ def test_file_at_the_path_of_the_socket_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_missing_folder_of_the_socket_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(QnsError, match="cannot be opened: No such file"):
+    with pytest.raises(QnsError, match="cannot be opened: there is no folder"):
         bind_socket(tmp_path / "none" / "a.admin")
 
 
