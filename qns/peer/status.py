@@ -258,7 +258,7 @@ class PeerStatus:
         return sum(each.early for each in self.inbound())
 
     def full_buffers(self) -> Iterator[tuple[str, str]]:
-        """Yields the buffers that are full, each with what that means and how to mend it."""
+        """Yields the buffers that are full, each with what that means and how it ends."""
         tuning = self._iil.tuning
         if self._log.in_memory >= tuning.most_events:
             yield (

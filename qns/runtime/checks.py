@@ -20,8 +20,9 @@ from qns.runtime.admin.sockets import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
 from qns.runtime.findings import Finding, Verdict
-from qns.runtime.health import LOST_STORE_REMEDY, NEARLY_FULL_BYTES, free_bytes
+from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes
 from qns.runtime.incidents import LOST_STORE
+from qns.runtime.reasons import REMEDIES, ReasonKind
 from qns.runtime.twin import find_twin
 from qns.soap.peer_client import read_reply, write_call
 from qns.store.connection import check_unused, refuse_emptied
@@ -177,7 +178,8 @@ def _of_start(configuration: Configuration, start: _Start) -> Iterator[Finding]:
     elif opening.identity is not None:
         yield Finding(Verdict.OK, "store", f"{store} can be opened")
     elif start.has_run:
-        yield Finding(Verdict.WARN, "store", LOST_STORE, LOST_STORE_REMEDY)
+        remedy = REMEDIES[ReasonKind.LOST_STORE].words
+        yield Finding(Verdict.WARN, "store", LOST_STORE, remedy)
     else:
         yield Finding(Verdict.OK, "store", f"{store} will be created")
     yield from _plan(opening.plan)

@@ -14,16 +14,12 @@ from typing import Any, Final
 from qns import __version__
 from qns.peer.outcomes import IncidentKind
 from qns.peer.status import PeerStatus
+from qns.runtime.addresses import Listen, serves
 from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
 from qns.runtime.incidents import LOST_STORE, TWIN
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.store.sqlite import LOW_WATER_BYTES
-
-LOST_STORE_REMEDY: Final = (
-    "stop the peer and restore a backup with qns peer restore, or let users subscribe again; this "
-    "is shown until the next start"
-)
 
 NEARLY_FULL_BYTES: Final = 4 * LOW_WATER_BYTES
 """A disk with fewer free bytes is nearly full."""
@@ -46,6 +42,8 @@ class Health:
     started: float
     """When the process started, in seconds since 1970."""
     drain: Drain | None = None
+    listen: Listen | None = None
+    """Where the peer listens because the document said so at its start; None behind a proxy."""
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -54,6 +52,7 @@ class Health:
         return {
             "status": overall_status(reasons),
             "reasons": [str(reason) for reason in reasons],
+            "details": [reason.as_fields() for reason in reasons],
             "organisation": status.organisation,
             "version": __version__,
             "epoch": status.epoch,
@@ -72,6 +71,7 @@ class Health:
             *self._of_store(),
             *self._of_driver(),
             *_of_federation(status),
+            *self._of_endpoint(status),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
             *_of_queues(status),
@@ -92,7 +92,7 @@ class Health:
             yield Reason(ReasonKind.COMMIT_FAILED, words)
         free = free_bytes(self.store)
         if free is not None and free < LOW_WATER_BYTES:
-            words = f"only {free:,} bytes are free on the disk: free some space"
+            words = f"only {free:,} bytes are free on the disk"
             yield Reason(ReasonKind.DISK_FULL, words)
         elif free is not None and free < NEARLY_FULL_BYTES:
             yield Reason(
@@ -101,24 +101,18 @@ class Health:
                 "new is stored",
             )
         if not getattr(driver.gateway.store, "has_checksums", True):
-            yield Reason(
-                ReasonKind.NO_CHECKSUMS,
-                "the store has no checksums: free three times its size and restart the peer",
-            )
+            yield Reason(ReasonKind.NO_CHECKSUMS, "the store has no checksums")
         self._setback = driver.status.setback or self._setback
         if driver.status.is_fenced:
             yield Reason(
                 ReasonKind.FENCED_OUT,
                 "another peer runs as this organisation, with a copy of this store: this one "
-                "accepts and sends nothing; stop one of the two, and start the other again",
+                "accepts and sends nothing",
             )
         elif self._setback is IncidentKind.OWN_TWIN:
-            yield Reason(
-                ReasonKind.TWIN,
-                f"{TWIN}: find it and stop it; this is shown until the next start",
-            )
+            yield Reason(ReasonKind.TWIN, TWIN)
         if self._setback is IncidentKind.OWN_LOSS:
-            yield Reason(ReasonKind.LOST_STORE, f"{LOST_STORE}: {LOST_STORE_REMEDY}")
+            yield Reason(ReasonKind.LOST_STORE, LOST_STORE)
         elif self._setback is IncidentKind.OWN_COPY:
             yield Reason(
                 ReasonKind.RESTORED,
@@ -138,6 +132,16 @@ class Health:
         if driver.refused_document:
             words = f"the configured document is not in force: {driver.refused_document}"
             yield Reason(ReasonKind.DOCUMENT_REFUSED, words)
+
+    def _of_endpoint(self, status: PeerStatus) -> Iterator[Reason]:
+        me = status.organisation
+        endpoint = status.federation[me].endpoint if status.is_member else ""
+        if self.listen is not None and endpoint and not serves(self.listen, endpoint):
+            yield Reason(
+                ReasonKind.MOVED,
+                f"the federation document has the endpoint {endpoint} for {me}, and this peer "
+                f"still listens on {self.listen.url}",
+            )
 
     def _of_subscriptions(self, status: PeerStatus) -> Iterator[Reason]:
         now = self.driver.now()
@@ -220,7 +224,7 @@ def _of_claims(status: PeerStatus, now: float) -> Iterator[Reason]:
     for member in status.disbelieved(now):
         words = (
             f"{member} claims again and again that this peer has forgotten a later epoch, and is "
-            f"not believed for some time: ask the operator of {member}"
+            "not believed for some time"
         )
         yield Reason(ReasonKind.FALSE_CLAIMS, words)
 
@@ -228,27 +232,27 @@ def _of_claims(status: PeerStatus, now: float) -> Iterator[Reason]:
 def _of_queues(status: PeerStatus) -> Iterator[Reason]:
     letters = status.dead_letters
     if letters:
-        words = f"receivers rejected {letters:,} notifications: see qns peer dead-letters list"
+        words = f"receivers rejected {letters:,} notifications"
         yield Reason(ReasonKind.DEAD_LETTERS, words)
     overflowing = list(status.dropped())
     for id, owner, dropped in overflowing[:_MOST_NAMED]:
         named = f"{shlex.quote(id)} --owner {shlex.quote(owner)}"
         yield Reason(
             ReasonKind.DROPPED_DELIVERIES,
-            f"the limit longest_queue has dropped {dropped:,} deliveries of subscription {id}: "
+            f"the limit longest_queue has dropped {dropped:,} deliveries of subscription {id}",
             f"read the rest with qns pull {named} --ack, or end it with qns unsubscribe {named}",
         )
     if len(overflowing) > _MOST_NAMED:
         more = len(overflowing) - _MOST_NAMED
         words = f"the limit longest_queue has dropped deliveries of {more:,} more"
         yield Reason(ReasonKind.DROPPED_DELIVERIES, words)
-    for full, remedy in status.full_buffers():
-        yield Reason(ReasonKind.BUFFER_FULL, f"{full}: {remedy}")
+    for full, meaning in status.full_buffers():
+        yield Reason(ReasonKind.BUFFER_FULL, f"{full}: {meaning}")
     for stream in status.outbound():
         dropped = status.dropped_for(stream)
         if dropped:
             yield Reason(
                 ReasonKind.DROPPED_EVENTS,
                 f"the limit most_owed has dropped {dropped:,} events that were owed to "
-                f"{stream.consumer}: ask {stream.consumer} to start its peer, or raise the limit",
+                f"{stream.consumer}",
             )
