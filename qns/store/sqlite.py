@@ -145,6 +145,11 @@ class SqliteStore:
         layout_of(table).check_key((*prefix, after))
         return self._made(table, self._read(_STATEMENTS[table].scan, (*prefix, after, limit)))
 
+    def last_before(self, table: Table[Row], bound: int) -> Row | None:
+        layout_of(table).check_first(bound)
+        found = self._made(table, self._read(_STATEMENTS[table].last_before, (bound,)))
+        return found[0] if found else None
+
     def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
         layout_of(table).place_of(column)
         return self._made(table, self._read(_STATEMENTS[table].find[column], (value,)))
@@ -348,6 +353,7 @@ class _Statements:
     next_rows: str
     row: str
     scan: str
+    last_before: str
     find: dict[str, str]
     """Column -> the statement that finds rows by it."""
 
@@ -361,7 +367,8 @@ def _statements(layout: TableLayout) -> _Statements:
     key_marks = ", ".join("?" * len(layout.keys))
     select = f"SELECT {columns} FROM {table}"  # noqa: S608
     before = "".join(f'"{column.name}" = ? AND ' for column in layout.keys[:-1])
-    last = f'"{layout.keys[-1].name}"'
+    first, last = (f'"{column.name}"' for column in (layout.keys[0], layout.keys[-1]))
+    backwards = ", ".join(f'"{column.name}" DESC' for column in layout.keys)
     tail = f"ORDER BY {keys} LIMIT {_ROWS_PER_READ}"
     return _Statements(
         put=f"REPLACE INTO {table} ({columns}) VALUES ({marks})",  # noqa: S608
@@ -370,6 +377,7 @@ def _statements(layout: TableLayout) -> _Statements:
         next_rows=f"{select} WHERE ({keys}) > ({key_marks}) {tail}",
         row=f"{select} WHERE ({keys}) = ({key_marks})",
         scan=f"{select} WHERE {before}{last} > ? ORDER BY {last} LIMIT ?",
+        last_before=f"{select} WHERE {first} < ? ORDER BY {backwards} LIMIT 1",
         find={
             column: f'{select} WHERE "{column}" = ? ORDER BY {keys}'
             for column in layout.table.indexed
