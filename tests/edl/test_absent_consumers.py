@@ -193,3 +193,21 @@ def test_peer_that_owes_many_events_on_its_disk_still_relays() -> None:
     relays = [each for each in world.history if each["do"] == "relay" and each["event"] == "a1"]
     assert [(each["org"], each["to"]) for each in relays] == [("B", "C")]
     assert delivered(world, "C") == ["a1"]
+
+
+def test_event_that_arrives_late_is_available_only_as_long_as_at_its_producer() -> None:
+    world = world_of("P", "C", **LIMITS)
+    subscribe(world, "C")
+    world.run_for(2.0)
+    world.kill("C")
+    publish(world, "P", "e1", available=100)
+    world.run_for(60.0)
+    world.start("C")
+    world.run_for(20.0)
+    assert delivered(world, "C") == ["e1"]
+    at_producer, at_consumer = (peer_of(world, name).log["P", "e1"] for name in ("P", "C"))
+    assert at_producer.expires_at <= at_consumer.expires_at < at_producer.expires_at + 2.0
+    world.run_for(40.0)  # it has expired, and is kept only for the unread delivery
+    subscribe(world, "C", "late")
+    world.run_for(5.0)
+    assert delivered(world, "C") == ["e1"]
