@@ -20,7 +20,7 @@ from qns.runtime.admin.sockets import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
 from qns.runtime.findings import Finding, Verdict
-from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes
+from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes, moved_words
 from qns.runtime.incidents import LOST_STORE
 from qns.runtime.reasons import REMEDIES, ReasonKind
 from qns.runtime.twin import find_twin
@@ -46,7 +46,7 @@ async def check(configuration: Configuration) -> list[Finding]:
         Finding(Verdict.OK, "configuration", f"the peer of {configuration.organisation}"),
         *_document(configuration),
         *_store(configuration, start, in_force),
-        *_port(configuration, own, is_running=is_running),
+        *_port(configuration, own, in_force, is_running=is_running),
         *_admin(configuration, is_running=is_running),
         *await _twin(configuration, is_running=is_running),
         *await check_connections(_used(configuration, in_force), me),
@@ -207,7 +207,7 @@ def _plan(plan: DocumentPlan) -> Iterator[Finding]:
 
 
 def _port(
-    configuration: Configuration, own: Answer | str, *, is_running: bool
+    configuration: Configuration, own: Answer | str, in_force: bytes | None, *, is_running: bool
 ) -> Iterator[Finding]:
     listen = configuration.listen
     if is_running and isinstance(own, Answer):
@@ -237,6 +237,10 @@ def _port(
             f"the federation document has no endpoint for {configuration.organisation}",
             "add one there: without it, other peers cannot call this peer",
         )
+    used = _used(configuration, in_force)
+    moved = moved_words(used, configuration.organisation, configuration.served)
+    if moved:
+        yield Finding(Verdict.WARN, "listen", moved, REMEDIES[ReasonKind.MOVED].words)
 
 
 def _admin(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from time import time
 from typing import Any, Final
 
 from qns import __version__
+from qns.federation.document import Federation
 from qns.peer.outcomes import IncidentKind
 from qns.peer.status import PeerStatus
 from qns.runtime.addresses import Listen, serves
@@ -134,14 +135,9 @@ class Health:
             yield Reason(ReasonKind.DOCUMENT_REFUSED, words)
 
     def _of_endpoint(self, status: PeerStatus) -> Iterator[Reason]:
-        me = status.organisation
-        endpoint = status.federation[me].endpoint if status.is_member else ""
-        if self.listen is not None and endpoint and not serves(self.listen, endpoint):
-            yield Reason(
-                ReasonKind.MOVED,
-                f"the federation document has the endpoint {endpoint} for {me}, and this peer "
-                f"still listens on {self.listen.url}",
-            )
+        words = moved_words(status.federation, status.organisation, self.listen)
+        if words:
+            yield Reason(ReasonKind.MOVED, words)
 
     def _of_subscriptions(self, status: PeerStatus) -> Iterator[Reason]:
         now = self.driver.now()
@@ -154,6 +150,17 @@ class Health:
                     f"the subscription {pending.oldest}{more} is pending at {pending.producer} "
                     f"since {for_s:.0f} s: events from there are held back",
                 )
+
+
+def moved_words(federation: Federation, me: str, listen: Listen | None) -> str:
+    """Says that the document has another endpoint than the one served; empty if it does not."""
+    endpoint = federation[me].endpoint if me in federation else ""
+    if listen is None or not endpoint or serves(listen, endpoint):
+        return ""
+    return (
+        f"the federation document has the endpoint {endpoint} for {me}, and this peer still "
+        f"listens on {listen.url}"
+    )
 
 
 def free_bytes(store: Path) -> int | None:

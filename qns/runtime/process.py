@@ -24,7 +24,7 @@ from qns.federation.document import Federation
 from qns.peer.gateway import Gateway
 from qns.peer.lineage import EPOCH_SCATTER
 from qns.peer.recovery import Settings
-from qns.runtime.addresses import Listen, serves
+from qns.runtime.addresses import Listen
 from qns.runtime.admin.operation import Context
 from qns.runtime.admin.server import AdminServer
 from qns.runtime.configuration import Configuration
@@ -153,7 +153,7 @@ class Running:
             await transport.close()
             stores.close()
             raise
-        health = Health(driver, configuration.store, time(), drain, _served(configuration))
+        health = Health(driver, configuration.store, time(), drain, configuration.served)
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
         server = Server(driver, Endpoints(driver), health, metrics, traffic, most)
@@ -263,13 +263,6 @@ def _rehearse(federation: Federation) -> None:
         rehearse(federation, Endpoint(federation.schema))
     except Exception:  # the peer works without it; its first calls are just slower
         log_exception("the rehearsal failed")
-
-
-def _served(configuration: Configuration) -> Listen | None:
-    """Returns where the peer listens, or None if others call it at another address anyway."""
-    endpoint = configuration.federation[configuration.organisation].endpoint
-    is_direct = bool(endpoint) and serves(configuration.listen, endpoint)
-    return configuration.listen if is_direct else None
 
 
 def _endpoint_of(federation: Federation, name: str) -> str:

@@ -212,6 +212,25 @@ def test_check_calls_the_members_of_the_document_in_force_if_the_file_is_older(
         assert "ISTAT" in said
 
 
+def test_check_and_health_warn_of_an_endpoint_at_which_the_peer_does_not_listen(
+    tmp_path: Path,
+) -> None:
+    moved = FIRST.with_endpoints({"INPS": agencies_on_loopback()["INPS"].endpoint})
+    peer = inps_has_run(tmp_path, moved)
+    configure(tmp_path, FIRST, "INPS")  # an older file, with the former endpoint
+    peer.endpoint = FIRST["INPS"].endpoint
+    said = f"the federation document has the endpoint {moved['INPS'].endpoint} for INPS"
+    (line,) = [
+        each for each in command("check", peer.configuration).stdout.splitlines() if said in each
+    ]
+    assert line.startswith("WARN listen")
+    peer.start()
+    try:
+        assert [each for each in peer.health()["reasons"] if said in each]
+    finally:
+        assert peer.stop() == 0
+
+
 def test_check_warns_of_a_disk_that_is_nearly_full_as_health_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
