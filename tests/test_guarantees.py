@@ -9,9 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from qns.d2q.event_xml import MAX_EVENT_BYTES
+from qns.edl import outbound_stream, reachability
+from qns.edl.claims import CLAIMS_AT_ONCE
+from qns.edl.tree_builder import MOST_BELOW
+from qns.edl.validation import MOST_FENCES, MOST_PARTS
+from qns.edl.view_reader import SLICE_CHARACTERS
+from qns.iil.number_series import MOST_SERIES
+from qns.peer.history_search import MOST_FOUND, MOST_RECORDS
 from qns.peer.tuning import Tuning
+from qns.runtime import server
+from qns.runtime.admin import server as admin_server
+from qns.runtime.admin.protocol import MOST_ANSWER_BYTES, MOST_REQUEST_BYTES
 from qns.runtime.driver import MOST_WAITING
-from qns.runtime.server import MOST_CONNECTIONS, MOST_PULLS
+from qns.runtime.http_reader import MOST_HEAD_BYTES
+from qns.runtime.log_limit import MOST_OF_CALLER, MOST_OF_MESSAGE
+from qns.runtime.log_ring import MOST_CHARACTERS, MOST_LINES
+from qns.runtime.server import MOST_PULLS
+from qns.soap import parts
+from qns.soap.hardening import LOCAL, PEER
+from qns.store.sqlite import LOW_WATER_BYTES
 
 PAGE = (Path(__file__).parents[1] / "docs/guarantees.md").read_text(encoding="utf-8")
 BOUNDS = {each.name: each.default for each in fields(Tuning) if not each.name.endswith("_s")}
@@ -30,6 +47,50 @@ def test_page_lists_every_bound_of_the_tuning_with_its_default(name: str) -> Non
     assert listed(f"`{name}`") == ("no limit" if default == inf else f"{default:,}")
 
 
-@pytest.mark.parametrize("bound", [MOST_WAITING, MOST_PULLS, MOST_CONNECTIONS])
-def test_page_lists_the_bounds_of_the_process(bound: int) -> None:
-    assert re.search(rf"^\| [^|]* \| — \| {bound:,} \|", PAGE, re.MULTILINE)
+MIB = 2**20
+FIXED = {
+    "the disk": f"{LOW_WATER_BYTES // MIB} MiB stay free",
+    "elements of a view that are read in one turn": f"{SLICE_CHARACTERS:,} characters",
+    "requests that wait for a turn": f"{MOST_WAITING:,}",
+    "pulls that wait for a delivery": f"{MOST_PULLS:,}",
+    "connections": f"{server.MOST_CONNECTIONS:,}",
+    "one request": (
+        f"{LOCAL.bytes // MIB} MiB and {LOCAL.elements:,} elements; "
+        f"from peers {PEER.bytes // MIB} MiB and {PEER.elements:,}"
+    ),
+    "one event": f"{MAX_EVENT_BYTES // 1024} KiB of XML",
+    "the merge subscription of one organisation in transit": f"{parts.MOST_BYTES // MIB} MiB",
+    "claims of one member that this peer has forgotten an epoch": (
+        f"{CLAIMS_AT_ONCE} at once, then one after each pause of a second to an hour"
+    ),
+    "organisations below one child in a diffusion tree": f"{MOST_BELOW:,}",
+    "reports of unreachable peers in one message": f"{reachability._MOST_NAMES:,} names",
+    "number series of one subscription": (
+        f"{MOST_SERIES}; those that end before the last acknowledged delivery are not kept"
+    ),
+    "starts of a producer that a consumer has not confirmed": str(
+        outbound_stream._MOST_UNCONFIRMED
+    ),
+    "fences of one stream from a producer": f"{MOST_FENCES:,}",
+    "parts of one message between peers": f"{MOST_PARTS:,}",
+    "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",
+    "commands of operators at once": str(admin_server.MOST_CONNECTIONS),
+    "one request and one answer of the admin port": (
+        f"{MOST_REQUEST_BYTES // MIB} MiB and {MOST_ANSWER_BYTES // MIB} MiB"
+    ),
+    "lines of the log for `qns peer report`": (
+        f"{MOST_LINES:,} of at most {MOST_CHARACTERS:,} characters"
+    ),
+    "records of the history for `qns why`": f"{MOST_RECORDS:,} searched, {MOST_FOUND} shown",
+    "the history": "no limit but the disk's",
+    "log lines of one message": (
+        f"{MOST_OF_CALLER} a minute for one caller, {MOST_OF_MESSAGE} for all"
+    ),
+}
+"""The first cell of each row with a fixed bound -> the bound, from the constants of the code."""
+
+
+def test_page_lists_every_fixed_bound_with_the_constant_of_the_code() -> None:
+    rows = re.findall(r"^\| ([^|]*?) \| — \| ([^|]*?) \|", PAGE, re.MULTILINE)
+    assert dict(rows) == FIXED
+    assert len(rows) == len(FIXED)

@@ -11,7 +11,8 @@ from qns.peer.tables import HISTORY
 MOST_RECORDS: Final = 1_000_000
 """The most records that are searched, the newest epochs first."""
 _ROWS_PER_READ: Final = 2_000
-_MOST_FOUND: Final = 100
+MOST_FOUND: Final = 100
+"""The most records that are returned, the newest ones."""
 _WORDS: Final = {
     "pub": "published as number {sequence} of its epoch",
     "cross": "given number {number} in the stream to {to}",
@@ -31,7 +32,7 @@ class Found(NamedTuple):
     records: list[dict[str, Any]]
     """The records that concern the event, each with `t`, `do` and `words`, oldest first."""
     is_complete: bool
-    """False if there were more records than are searched."""
+    """False if there were more records than are searched or returned."""
 
 
 def search_history(store: Store, newest_epoch: int, me: str, source: str, event: str) -> Found:
@@ -42,7 +43,9 @@ def search_history(store: Store, newest_epoch: int, me: str, source: str, event:
     found: list[dict[str, Any]] = []
     left = MOST_RECORDS
     mark = json.dumps(event, ensure_ascii=False)
-    for epoch in range(newest_epoch, 0, -1):
+    bound = newest_epoch + 1
+    while newest := store.last_before(HISTORY, bound):  # epochs have gaps
+        epoch = bound = newest.epoch
         after, of_epoch = 0, []
         while rows := store.scan(HISTORY, (epoch,), after, _ROWS_PER_READ):
             for row in rows:
@@ -51,9 +54,9 @@ def search_history(store: Store, newest_epoch: int, me: str, source: str, event:
             after = rows[-1][1]
             left -= len(rows)
             if left <= 0:
-                return Found((of_epoch + found)[-_MOST_FOUND:], False)
+                return Found((of_epoch + found)[-MOST_FOUND:], False)
         found = of_epoch + found
-    return Found(found[-_MOST_FOUND:], True)
+    return Found(found[-MOST_FOUND:], len(found) <= MOST_FOUND)
 
 
 def _matching(record: dict[str, Any], me: str, source: str, event: str) -> list[dict[str, Any]]:

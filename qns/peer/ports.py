@@ -29,6 +29,9 @@ class Store(Protocol):
     def scan(self, table: Table[Row], prefix: Key, after: int, limit: int) -> Sequence[Row]:
         """Returns rows in the order of their keys: `prefix`, then a number beyond `after`."""
 
+    def last_before(self, table: Table[Row], bound: int) -> Row | None:
+        """Returns the last row whose key begins with a number below `bound`, or None."""
+
     def find(self, table: Table[Row], column: str, value: object) -> Sequence[Row]:
         """Returns the rows with this value in a column that has an index."""
 

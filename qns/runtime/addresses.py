@@ -65,6 +65,13 @@ def listen_of(endpoint: str) -> Listen:
     return Listen(parts.hostname or "", parts.port or 80)
 
 
+def serves(listen: Listen, endpoint: str) -> bool:
+    """True if a peer that listens there can be called at this endpoint of the document."""
+    wanted = listen_of(endpoint)
+    is_any = "localhost" in (listen.host.lower(), wanted.host.lower())
+    return listen.port == wanted.port and (is_any or listen.host == wanted.host)
+
+
 def checked_endpoint(endpoint: str) -> str:
     """Returns the endpoint; raises ValueRefused unless it is reachable without TLS."""
     parts = urlsplit(endpoint)

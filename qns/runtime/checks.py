@@ -16,11 +16,13 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.peer.opening import DocumentPlan, Opening, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
+from qns.runtime.admin_socket import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
 from qns.runtime.findings import Finding, Verdict
-from qns.runtime.health import LOST_STORE_REMEDY, NEARLY_FULL_BYTES, free_bytes
+from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes, moved_words
 from qns.runtime.incidents import LOST_STORE
+from qns.runtime.reasons import REMEDIES, ReasonKind
 from qns.runtime.twin import find_twin
 from qns.soap.peer_client import read_reply, write_call
 from qns.store.connection import check_unused, refuse_emptied
@@ -43,7 +45,8 @@ async def check(configuration: Configuration) -> list[Finding]:
         Finding(Verdict.OK, "configuration", f"the peer of {configuration.organisation}"),
         *_document(configuration),
         *_store(configuration, start, in_force),
-        *_port(configuration, own, is_running=is_running),
+        *_port(configuration, own, in_force, is_running=is_running),
+        *_admin(configuration, is_running=is_running),
         *await _twin(configuration, is_running=is_running),
         *await check_connections(_used(configuration, in_force), me),
     ]
@@ -174,7 +177,8 @@ def _of_start(configuration: Configuration, start: _Start) -> Iterator[Finding]:
     elif opening.identity is not None:
         yield Finding(Verdict.OK, "store", f"{store} can be opened")
     elif start.has_run:
-        yield Finding(Verdict.WARN, "store", LOST_STORE, LOST_STORE_REMEDY)
+        remedy = REMEDIES[ReasonKind.LOST_STORE].words
+        yield Finding(Verdict.WARN, "store", LOST_STORE, remedy)
     else:
         yield Finding(Verdict.OK, "store", f"{store} will be created")
     yield from _plan(opening.plan)
@@ -202,7 +206,7 @@ def _plan(plan: DocumentPlan) -> Iterator[Finding]:
 
 
 def _port(
-    configuration: Configuration, own: Answer | str, *, is_running: bool
+    configuration: Configuration, own: Answer | str, in_force: bytes | None, *, is_running: bool
 ) -> Iterator[Finding]:
     listen = configuration.listen
     if is_running and isinstance(own, Answer):
@@ -232,6 +236,22 @@ def _port(
             f"the federation document has no endpoint for {configuration.organisation}",
             "add one there: without it, other peers cannot call this peer",
         )
+    used = _used(configuration, in_force)
+    moved = moved_words(used, configuration.organisation, configuration.served)
+    if moved:
+        yield Finding(Verdict.WARN, "listen", moved, REMEDIES[ReasonKind.MOVED].words)
+
+
+def _admin(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:
+    """Yields why a start cannot open the admin port; a folder without a store is named before."""
+    folder = configuration.store.parent
+    is_named = configuration.admin.parent == folder and not os.access(folder, os.W_OK | os.X_OK)
+    if is_running or is_named:
+        return
+    try:
+        check_socket(configuration.admin)
+    except QnsError as error:
+        yield Finding(Verdict.FAIL, "admin", f"{error.place}: {error.problem}", error.remedy)
 
 
 async def _twin(configuration: Configuration, *, is_running: bool) -> list[Finding]:

@@ -20,7 +20,7 @@ from qns.errors import DocumentError, FederationError, NameNotKnown, QnsError, V
 from qns.federation.document import Federation
 from qns.federation.document_xml import MAX_FEDERATION_BYTES
 from qns.peer.tuning import Tuning
-from qns.runtime.addresses import Listen, checked_listen, listen_of
+from qns.runtime.addresses import Listen, checked_listen, listen_of, serves
 from qns.runtime.documents import read_document
 from qns.runtime.logs import FORMATS
 from qns.store.lineage import FileLineage, default_path
@@ -65,6 +65,13 @@ class Configuration:
     log_level: int = logging.INFO
     log_format: str = FORMATS[0]
     tuning: Tuning = field(default_factory=Tuning)
+
+    @property
+    def served(self) -> Listen | None:
+        """Where others call the peer directly; None if its endpoint is elsewhere, as of a proxy."""
+        endpoint = self.federation[self.organisation].endpoint
+        is_direct = bool(endpoint) and serves(self.listen, endpoint)
+        return self.listen if is_direct else None
 
     @property
     def lineage(self) -> FileLineage:

@@ -12,18 +12,15 @@ from time import time
 from typing import Any, Final
 
 from qns import __version__
+from qns.federation.document import Federation
 from qns.peer.outcomes import IncidentKind
 from qns.peer.status import PeerStatus
+from qns.runtime.addresses import Listen, serves
 from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
 from qns.runtime.incidents import LOST_STORE, TWIN
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.store.sqlite import LOW_WATER_BYTES
-
-LOST_STORE_REMEDY: Final = (
-    "stop the peer and restore a backup with qns peer restore, or let users subscribe again; this "
-    "is shown until the next start"
-)
 
 NEARLY_FULL_BYTES: Final = 4 * LOW_WATER_BYTES
 """A disk with fewer free bytes is nearly full."""
@@ -48,6 +45,8 @@ class Health:
     started: float
     """When the process started, in seconds since 1970."""
     drain: Drain | None = None
+    listen: Listen | None = None
+    """Where the peer listens because the document said so at its start; None behind a proxy."""
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -56,6 +55,7 @@ class Health:
         return {
             "status": overall_status(reasons),
             "reasons": [str(reason) for reason in reasons],
+            "details": [reason.as_fields() for reason in reasons],
             "organisation": status.organisation,
             "version": __version__,
             "epoch": status.epoch,
@@ -74,6 +74,7 @@ class Health:
             *self._of_store(),
             *self._of_driver(),
             *_of_federation(status),
+            *self._of_endpoint(status),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
             *_of_producers(status, self.driver.now()),
@@ -95,7 +96,7 @@ class Health:
             yield Reason(ReasonKind.COMMIT_FAILED, words)
         free = free_bytes(self.store)
         if free is not None and free < LOW_WATER_BYTES:
-            words = f"only {free:,} bytes are free on the disk: free some space"
+            words = f"only {free:,} bytes are free on the disk"
             yield Reason(ReasonKind.DISK_FULL, words)
         elif free is not None and free < NEARLY_FULL_BYTES:
             yield Reason(
@@ -104,30 +105,22 @@ class Health:
                 "new is stored",
             )
         if not getattr(driver.gateway.store, "has_checksums", True):
-            yield Reason(
-                ReasonKind.NO_CHECKSUMS,
-                "the store has no checksums: free three times its size and restart the peer",
-            )
+            yield Reason(ReasonKind.NO_CHECKSUMS, "the store has no checksums")
         self._setback = driver.status.setback or self._setback
         if driver.status.is_fenced:
             yield Reason(
                 ReasonKind.FENCED_OUT,
                 "another peer runs as this organisation, with a copy of this store: this one "
-                "accepts and sends nothing; stop one of the two, and start the other again",
+                "accepts and sends nothing",
             )
         elif self._setback is IncidentKind.OWN_TWIN:
-            yield Reason(
-                ReasonKind.TWIN,
-                f"{TWIN}: find it and stop it; this is shown until the next start",
-            )
+            yield Reason(ReasonKind.TWIN, TWIN)
         if self._setback is IncidentKind.OWN_LOSS:
-            yield Reason(ReasonKind.LOST_STORE, f"{LOST_STORE}: {LOST_STORE_REMEDY}")
+            yield Reason(ReasonKind.LOST_STORE, LOST_STORE)
         elif self._setback is IncidentKind.OWN_COPY:
             yield Reason(
                 ReasonKind.RESTORED,
-                "the store was restored from an older copy, or went back in time: what was "
-                "published and subscribed after it is lost, or declared lost; this is shown until "
-                "the next start",
+                "the store was restored from an older copy, or went back in time",
             )
 
     def _of_driver(self) -> Iterator[Reason]:
@@ -144,6 +137,11 @@ class Health:
             words = f"the configured document is not in force: {driver.refused_document}"
             yield Reason(ReasonKind.DOCUMENT_REFUSED, words)
 
+    def _of_endpoint(self, status: PeerStatus) -> Iterator[Reason]:
+        words = moved_words(status.federation, status.organisation, self.listen)
+        if words:
+            yield Reason(ReasonKind.MOVED, words)
+
     def _of_subscriptions(self, status: PeerStatus) -> Iterator[Reason]:
         now = self.driver.now()
         for pending in status.pending():
@@ -155,6 +153,17 @@ class Health:
                     f"the subscription {pending.oldest}{more} is pending at {pending.producer} "
                     f"since {for_s:.0f} s: events from there are held back",
                 )
+
+
+def moved_words(federation: Federation, me: str, listen: Listen | None) -> str:
+    """Says that the document has another endpoint than the one served; empty if it does not."""
+    endpoint = federation[me].endpoint if me in federation else ""
+    if listen is None or not endpoint or serves(listen, endpoint):
+        return ""
+    return (
+        f"the federation document has the endpoint {endpoint} for {me}, and this peer still "
+        f"listens on {listen.url}"
+    )
 
 
 def free_bytes(store: Path) -> int | None:
@@ -225,7 +234,7 @@ def _of_claims(status: PeerStatus, now: float) -> Iterator[Reason]:
     for member in status.disbelieved(now):
         words = (
             f"{member} claims again and again that this peer has forgotten a later epoch, and is "
-            f"not believed for some time: ask the operator of {member}"
+            "not believed for some time"
         )
         yield Reason(ReasonKind.FALSE_CLAIMS, words)
 
@@ -235,35 +244,34 @@ def _of_producers(status: PeerStatus, now: float) -> Iterator[Reason]:
         if now - at < _SET_BACK_SHOWN_S:
             yield Reason(
                 ReasonKind.PRODUCER_RESTORED,
-                f"the store of {name} went back in time, or was lost: {name} has forgotten events "
-                f"that are here, and perhaps others; ask the operator of {name}",
+                f"the store of {name} went back in time, or was lost",
             )
 
 
 def _of_queues(status: PeerStatus) -> Iterator[Reason]:
     letters = status.dead_letters
     if letters:
-        words = f"receivers rejected {letters:,} notifications: see qns peer dead-letters list"
+        words = f"receivers rejected {letters:,} notifications"
         yield Reason(ReasonKind.DEAD_LETTERS, words)
     overflowing = list(status.dropped())
     for id, owner, dropped in overflowing[:_MOST_NAMED]:
         named = f"{shlex.quote(id)} --owner {shlex.quote(owner)}"
         yield Reason(
             ReasonKind.DROPPED_DELIVERIES,
-            f"the limit longest_queue has dropped {dropped:,} deliveries of subscription {id}: "
+            f"the limit longest_queue has dropped {dropped:,} deliveries of subscription {id}",
             f"read the rest with qns pull {named} --ack, or end it with qns unsubscribe {named}",
         )
     if len(overflowing) > _MOST_NAMED:
         more = len(overflowing) - _MOST_NAMED
         words = f"the limit longest_queue has dropped deliveries of {more:,} more"
         yield Reason(ReasonKind.DROPPED_DELIVERIES, words)
-    for full, remedy in status.full_buffers():
-        yield Reason(ReasonKind.BUFFER_FULL, f"{full}: {remedy}")
+    for full, meaning in status.full_buffers():
+        yield Reason(ReasonKind.BUFFER_FULL, f"{full}: {meaning}")
     for stream in status.outbound():
         dropped = status.dropped_for(stream)
         if dropped:
             yield Reason(
                 ReasonKind.DROPPED_EVENTS,
                 f"the limit most_owed has dropped {dropped:,} events that were owed to "
-                f"{stream.consumer}: ask {stream.consumer} to start its peer, or raise the limit",
+                f"{stream.consumer}",
             )

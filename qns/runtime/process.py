@@ -154,7 +154,7 @@ class Running:
             await transport.close()
             stores.close()
             raise
-        health = Health(driver, configuration.store, time(), drain)
+        health = Health(driver, configuration.store, time(), drain, configuration.served)
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
         server = Server(driver, Endpoints(driver), health, metrics, traffic, most)

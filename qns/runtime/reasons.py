@@ -1,4 +1,4 @@
-"""Reasons: why a peer is degraded or failing, each with the command that mends it."""
+"""Reasons: why a peer is degraded or failing, each with a remedy and a command."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class ReasonKind(Enum):
     OLD_DOCUMENT = "old_document"
     OFFER_REFUSED = "offer_refused"
     NO_ENDPOINT = "no_endpoint"
+    MOVED = "moved"
     DEAD_LETTERS = "dead_letters"
     DROPPED_DELIVERIES = "dropped_deliveries"
     DROPPED_EVENTS = "dropped_events"
@@ -43,36 +44,107 @@ class ReasonKind(Enum):
     PENDING = "pending"
 
 
-COMMANDS: Final[Mapping[ReasonKind, str]] = {
-    ReasonKind.STOPPING: "qns peer run",
-    ReasonKind.STORE_FAILS: "qns peer check",
-    ReasonKind.DISK_FULL: "qns peer check",
-    ReasonKind.DISK_LOW: "qns peer check",
-    ReasonKind.COMMIT_FAILED: "qns peer check",
-    ReasonKind.OVERLOADED: "qns peer status",
-    ReasonKind.DRAINING: "qns peer resume",
-    ReasonKind.DOCUMENT_REFUSED: "qns peer document install",
-    ReasonKind.NO_CHECKSUMS: "qns peer check",
-    ReasonKind.RESTORED: "qns peer tables",
-    ReasonKind.LOST_STORE: "qns peer restore",
-    ReasonKind.PRODUCER_RESTORED: "qns peer tables",
-    ReasonKind.TWIN: "qns peer check",
-    ReasonKind.FENCED_OUT: "qns peer check",
-    ReasonKind.NOT_A_MEMBER: "qns peer document install",
-    ReasonKind.UNREACHABLE: "qns peer connections",
-    ReasonKind.REFUSED: "qns peer connections",
-    ReasonKind.LOOPING: "qns peer tables",
-    ReasonKind.FALSE_CLAIMS: "qns peer connections",
-    ReasonKind.OLD_DOCUMENT: "qns peer document install",
-    ReasonKind.OFFER_REFUSED: "qns federation",
-    ReasonKind.NO_ENDPOINT: "qns federation",
-    ReasonKind.DEAD_LETTERS: "qns peer dead-letters list",
-    ReasonKind.DROPPED_DELIVERIES: "qns pull",
-    ReasonKind.DROPPED_EVENTS: "qns peer tables",
-    ReasonKind.BUFFER_FULL: "qns peer tables",
-    ReasonKind.PENDING: "qns peer tables",
+class Remedy(NamedTuple):
+    words: str
+    """What an operator does, or how the cause ends without them."""
+    command: str
+    """The command that mends the cause or, if no command can, helps first."""
+
+
+REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
+    ReasonKind.STOPPING: Remedy("wait until it has stopped, and start it again", "qns peer run"),
+    ReasonKind.STORE_FAILS: Remedy(
+        "mend the disk, or restore a backup if the store is damaged; the peer opens the store "
+        "again on its own",
+        "qns peer check",
+    ),
+    ReasonKind.DISK_FULL: Remedy(
+        "free some space, or let users read and acknowledge; the peer goes on by itself",
+        "qns peer status",
+    ),
+    ReasonKind.DISK_LOW: Remedy("free some space", "qns peer status"),
+    ReasonKind.COMMIT_FAILED: Remedy(
+        "callers got an error and try again; test the disk if it happens again", "qns peer check"
+    ),
+    ReasonKind.OVERLOADED: Remedy(
+        "callers try again on their own; if it lasts, publish more slowly or use a faster disk",
+        "qns peer status",
+    ),
+    ReasonKind.DRAINING: Remedy("end it when the work is done", "qns peer resume"),
+    ReasonKind.DOCUMENT_REFUSED: Remedy(
+        "correct the file and send SIGHUP, or install a valid document", "qns peer document install"
+    ),
+    ReasonKind.NO_CHECKSUMS: Remedy(
+        "free three times its size and restart the peer", "qns peer run"
+    ),
+    ReasonKind.RESTORED: Remedy(
+        "publish again what was published after that copy, and let users subscribe again who "
+        "subscribed after it; this is shown until the next start",
+        "qns publish",
+    ),
+    ReasonKind.LOST_STORE: Remedy(
+        "stop the peer and restore a backup with qns peer restore, or let users subscribe again; "
+        "this is shown until the next start",
+        "qns peer restore",
+    ),
+    ReasonKind.PRODUCER_RESTORED: Remedy(
+        "ask the operator of that peer: it has forgotten events that are here, and perhaps others",
+        "qns peer tables",
+    ),
+    ReasonKind.TWIN: Remedy(
+        "stop one of the two and start the other again; this is shown until the next start",
+        "qns peer run",
+    ),
+    ReasonKind.FENCED_OUT: Remedy("stop one of the two, and start the other again", "qns peer run"),
+    ReasonKind.NOT_A_MEMBER: Remedy(
+        "install a document that names it, or stop the peer for good", "qns peer document install"
+    ),
+    ReasonKind.UNREACHABLE: Remedy(
+        "they are called again on their own; if it lasts, find the cause", "qns peer connections"
+    ),
+    ReasonKind.REFUSED: Remedy(
+        "mend what the reason names, or ask the operator of that peer", "qns peer connections"
+    ),
+    ReasonKind.LOOPING: Remedy(
+        "restart this peer; if it goes on, send a report to the operator of the other one and to "
+        "the makers of QNS",
+        "qns peer report",
+    ),
+    ReasonKind.FALSE_CLAIMS: Remedy(
+        "ask the operator of that member; this ends on its own when the claims end",
+        "qns peer connections",
+    ),
+    ReasonKind.OLD_DOCUMENT: Remedy(
+        "this peer fetches it on its own; install it if that fails", "qns peer document install"
+    ),
+    ReasonKind.OFFER_REFUSED: Remedy(
+        "make a version that follows the one in force there", "qns federation"
+    ),
+    ReasonKind.NO_ENDPOINT: Remedy("make the next version with an endpoint", "qns federation"),
+    ReasonKind.MOVED: Remedy(
+        "put the document in force into the configured file, and the new address into listen if "
+        "it is set, and restart the peer; or make a version with the served endpoint",
+        "qns peer run",
+    ),
+    ReasonKind.DEAD_LETTERS: Remedy(
+        "see qns peer dead-letters list; then redeliver or drop them", "qns peer dead-letters list"
+    ),
+    ReasonKind.DROPPED_DELIVERIES: Remedy(
+        "read the rest with qns pull, or raise tuning.longest_queue and restart the peer",
+        "qns pull",
+    ),
+    ReasonKind.DROPPED_EVENTS: Remedy(
+        "ask that organisation to start its peer, or raise tuning.most_owed and restart this one",
+        "qns peer connections",
+    ),
+    ReasonKind.BUFFER_FULL: Remedy(
+        "let users read or unsubscribe, or raise the limit in [tuning] and restart the peer",
+        "qns peer tables",
+    ),
+    ReasonKind.PENDING: Remedy(
+        "the producer must answer: find out why it does not", "qns peer connections"
+    ),
 }
-"""The command that mends the cause of a reason, or shows what is wrong."""
 
 _FAILING: Final = frozenset(
     (
@@ -87,14 +159,31 @@ _FAILING: Final = frozenset(
 class Reason(NamedTuple):
     kind: ReasonKind
     words: str
+    exact_remedy: str = ""
+    """A more exact remedy than that of the kind, with its command."""
 
     @property
     def status(self) -> str:
         return FAILING if self.kind in _FAILING else DEGRADED
 
+    @property
+    def remedy(self) -> str:
+        """What the operator does, with a command."""
+        words, command = REMEDIES[self.kind]
+        words = self.exact_remedy or words
+        return words if command in words else f"{words} ({command})"
+
     def __str__(self) -> str:
-        """Returns the words with the command, unless they name a more exact one themselves."""
-        return self.words if "qns " in self.words else f"{self.words} (use {COMMANDS[self.kind]})"
+        return f"{self.words}{'; ' if ': ' in self.words else ': '}{self.remedy}"
+
+    def as_fields(self) -> dict[str, str]:
+        return {
+            "kind": self.kind.value,
+            "status": self.status,
+            "words": self.words,
+            "remedy": self.remedy,
+            "command": REMEDIES[self.kind].command,
+        }
 
 
 def overall_status(reasons: list[Reason]) -> str:

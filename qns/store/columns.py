@@ -43,6 +43,10 @@ class TableLayout:
     def check_key(self, key: Sequence[object]) -> None:
         self._check(self.keys, key)
 
+    def check_first(self, value: object) -> None:
+        """Checks a value of the first column of the key."""
+        self._check(self.keys[:1], (value,))
+
     def place_of(self, column: str) -> int:
         """Returns the place of a column that has an index."""
         if column not in self.table.indexed:

@@ -58,6 +58,11 @@ class MemoryStore:
         keys = (k for k in self._tables[table] if k[:width] == prefix and k[width] > after)
         return [self._tables[table][key] for key in sorted(keys)[:limit]]
 
+    def last_before(self, table: Table[Row], bound: int) -> Row | None:
+        layout_of(table).check_first(bound)
+        last = max((key for key in self._tables[table] if key[0] < bound), default=None)
+        return None if last is None else self.get(table, last)
+
     def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
         place = layout_of(table).place_of(column)
         found = (row for row in self._tables[table].values() if row[place] == value)

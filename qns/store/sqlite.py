@@ -23,14 +23,14 @@ from qns.peer.tables import Key, Row, Table
 from qns.peer.turn import Transaction
 from qns.store import connection as connections
 from qns.store.checksums import PageReader, described, has_checksums
-from qns.store.columns import LAYOUTS, TableLayout, layout_of
+from qns.store.columns import layout_of
 from qns.store.compaction import Compaction
 from qns.store.copies import OnCopied, back_up
 from qns.store.faults import damaged, from_os, from_sqlite, leaves_disk_unknown
 from qns.store.recovery import keep_log_at_close
+from qns.store.statements import ROWS_PER_READ, STATEMENTS
 
 LOW_WATER_BYTES: Final = 64 * 2**20
-_ROWS_PER_READ: Final = 256
 _MOST_ROWS_PREPARED: Final = 4_096
 """The most rows that `prepare` writes itself; this takes some milliseconds."""
 _FACTS: Final = (
@@ -128,26 +128,31 @@ class SqliteStore:
     def rows(self, table: Table[Row]) -> Iterator[Row]:
         """Yields rows in the order of the key. Rows committed while it runs may be included."""
         layout = layout_of(table)
-        sql = _STATEMENTS[table]
+        sql = STATEMENTS[table]
         batch = self._read(sql.first_rows)
         while batch:
             yield from map(layout.table.row._make, batch)
-            if len(batch) < _ROWS_PER_READ:
+            if len(batch) < ROWS_PER_READ:
                 return
             batch = self._read(sql.next_rows, batch[-1][: table.key])
 
     def get(self, table: Table[Row], key: Key) -> Row | None:
         layout_of(table).check_key(key)
-        found = self._read(_STATEMENTS[table].row, key)
+        found = self._read(STATEMENTS[table].row, key)
         return self._made(table, found)[0] if found else None
 
     def scan(self, table: Table[Row], prefix: Key, after: int, limit: int) -> list[Row]:
         layout_of(table).check_key((*prefix, after))
-        return self._made(table, self._read(_STATEMENTS[table].scan, (*prefix, after, limit)))
+        return self._made(table, self._read(STATEMENTS[table].scan, (*prefix, after, limit)))
+
+    def last_before(self, table: Table[Row], bound: int) -> Row | None:
+        layout_of(table).check_first(bound)
+        found = self._made(table, self._read(STATEMENTS[table].last_before, (bound,)))
+        return found[0] if found else None
 
     def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
         layout_of(table).place_of(column)
-        return self._made(table, self._read(_STATEMENTS[table].find[column], (value,)))
+        return self._made(table, self._read(STATEMENTS[table].find[column], (value,)))
 
     def _made(self, table: Table[Row], found: list[Any]) -> list[Row]:
         return list(map(layout_of(table).table.row._make, found))
@@ -340,43 +345,6 @@ class SqliteStore:
         keep_log_at_close(self._connection, True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Statements:
-    put: str
-    delete: str
-    first_rows: str
-    next_rows: str
-    row: str
-    scan: str
-    find: dict[str, str]
-    """Column -> the statement that finds rows by it."""
-
-
-def _statements(layout: TableLayout) -> _Statements:
-    # The names come from TABLES, not from input. They are quoted because some are SQL keywords.
-    table = f'"{layout.table.name}"'
-    columns = ", ".join(f'"{column.name}"' for column in layout.columns)
-    keys = ", ".join(f'"{column.name}"' for column in layout.keys)
-    marks = ", ".join("?" * len(layout.columns))
-    key_marks = ", ".join("?" * len(layout.keys))
-    select = f"SELECT {columns} FROM {table}"  # noqa: S608
-    before = "".join(f'"{column.name}" = ? AND ' for column in layout.keys[:-1])
-    last = f'"{layout.keys[-1].name}"'
-    tail = f"ORDER BY {keys} LIMIT {_ROWS_PER_READ}"
-    return _Statements(
-        put=f"REPLACE INTO {table} ({columns}) VALUES ({marks})",  # noqa: S608
-        delete=f"DELETE FROM {table} WHERE ({keys}) = ({key_marks})",  # noqa: S608
-        first_rows=f"{select} {tail}",
-        next_rows=f"{select} WHERE ({keys}) > ({key_marks}) {tail}",
-        row=f"{select} WHERE ({keys}) = ({key_marks})",
-        scan=f"{select} WHERE {before}{last} > ? ORDER BY {last} LIMIT ?",
-        find={
-            column: f'{select} WHERE "{column}" = ? ORDER BY {keys}'
-            for column in layout.table.indexed
-        },
-    )
-
-
 def _batches(transaction: Transaction) -> Iterator[tuple[str, list[Any]]]:
     """Yields one statement for the deletions and one for the new rows of each table.
 
@@ -392,9 +360,6 @@ def _batches(transaction: Transaction) -> Iterator[tuple[str, list[Any]]]:
         for key in deleted:
             layout.check_key(key)
         if deleted:
-            yield _STATEMENTS[table].delete, deleted
+            yield STATEMENTS[table].delete, deleted
         if rows:
-            yield _STATEMENTS[table].put, rows
-
-
-_STATEMENTS: Final = {table: _statements(layout) for table, layout in LAYOUTS.items()}
+            yield STATEMENTS[table].put, rows

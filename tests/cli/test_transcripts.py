@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from argparse import _SubParsersAction
+from argparse import ArgumentParser, _SubParsersAction
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,32 @@ def test_every_command_is_documented() -> None:
     assert len(commands()) == len(COMMANDS)
 
 
-def test_every_option_is_documented() -> None:
+def parsers(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+    """Yields the parsers of all commands below this one, at every depth."""
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            for each in action.choices.values():
+                yield each
+                yield from parsers(each)
+
+
+def test_every_option_is_documented_in_the_section_of_its_command() -> None:
     page = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
-    (sub,) = (a for a in new_parser()._actions if isinstance(a, _SubParsersAction))
-    for parser in sub.choices.values():
+    general = page.partition("\n## ")[0]
+    for parser in parsers(new_parser()):
+        name = parser.prog.split()[1]
+        section = page.partition(f"\n## qns {name}\n")[2].partition("\n## ")[0]
         for action in parser._actions:
             for option in action.option_strings:
-                assert option in page or option in ("-h", "--help"), option
+                is_shown = option in section or option in general
+                assert is_shown or option in ("-h", "--help"), f"{parser.prog} {option}"
+
+
+def test_help_of_every_command_of_an_operator_is_documented() -> None:
+    printed = {step.command: step.printed for step in steps("docs/cli.md")}
+    for parser in parsers(new_parser()):
+        if parser.prog.startswith("qns peer "):
+            assert f"{parser.prog} --help" in printed
 
 
 # Their examples need a running peer; test_users.py runs them.

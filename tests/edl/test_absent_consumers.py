@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qns.errors import Busy
 from qns.iil.requests import AcknowledgeDeliveries, Deliveries, PullDeliveries, Unsubscribe
 from qns.peer.tables import EVENTS, OWED
 from qns.simulation.world import World
@@ -158,3 +160,54 @@ def test_dead_consumer_does_not_fill_the_log_so_that_publishing_goes_on() -> Non
     world.kill("C")
     publish(world, "P", *(f"e{number:03}" for number in range(60)))
     assert peer_of(world, "P").edl.producer.streams["C"].number == 60
+
+
+def test_events_that_are_only_owed_are_no_reason_to_report_a_full_buffer() -> None:
+    world = world_of("P", "C", most_events=10, **LIMITS)
+    subscribe(world, "C")
+    world.run_for(2.0)
+    world.kill("C")
+    publish(world, "P", *(f"e{number:03}" for number in range(60)))
+    status = peer_of(world, "P").status
+    assert status.events_kept == 60
+    assert not list(status.full_buffers())
+    publish(world, "P", *(f"available{number}" for number in range(10)), available=100)
+    (full, _) = next(status.full_buffers())
+    assert full.endswith("which is the limit most_events")
+    with pytest.raises(Busy):
+        publish(world, "P", "rejected")
+
+
+def test_peer_that_owes_many_events_on_its_disk_still_relays() -> None:
+    world = world_of("A", "B", "C", "D", most_events=10, **LIMITS)
+    subscribe(world, "C", text="Report from A")
+    subscribe(world, "D", text="Report from B")
+    world.run_for(2.0)
+    world.kill("D")
+    publish(world, "B", *(f"b{number:03}" for number in range(60)))
+    assert peer_of(world, "B").status.events_kept == 60
+    for sender, receiver in (("A", "C"), ("C", "A")):
+        world.network.cut(sender, receiver)
+    publish(world, "A", "a1")
+    world.run_for(40.0)
+    relays = [each for each in world.history if each["do"] == "relay" and each["event"] == "a1"]
+    assert [(each["org"], each["to"]) for each in relays] == [("B", "C")]
+    assert delivered(world, "C") == ["a1"]
+
+
+def test_event_that_arrives_late_is_available_only_as_long_as_at_its_producer() -> None:
+    world = world_of("P", "C", **LIMITS)
+    subscribe(world, "C")
+    world.run_for(2.0)
+    world.kill("C")
+    publish(world, "P", "e1", available=100)
+    world.run_for(60.0)
+    world.start("C")
+    world.run_for(20.0)
+    assert delivered(world, "C") == ["e1"]
+    at_producer, at_consumer = (peer_of(world, name).log["P", "e1"] for name in ("P", "C"))
+    assert at_producer.expires_at <= at_consumer.expires_at < at_producer.expires_at + 2.0
+    world.run_for(40.0)  # it has expired, and is kept only for the unread delivery
+    subscribe(world, "C", "late")
+    world.run_for(5.0)
+    assert delivered(world, "C") == ["e1"]

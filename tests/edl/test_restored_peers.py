@@ -338,3 +338,18 @@ def test_new_peers_report_no_setback(incidents: Seen) -> None:
     world.run_for(20.0)
     assert incidents == []
     assert all(peer_of(world, name).status.setback is None for name in "PCD")
+
+
+def test_subscription_of_a_restored_consumer_is_pending_until_views_are_compared() -> None:
+    world = world_of("P", "C")
+    subscribe(world, "C")
+    world.run_for(5.0)
+    world.back_up("C")
+    world.run_for(5.0)
+    cut(world, "C", "P")
+    world.put_back("C", world.nodes["C"].backups[-1])
+    world.run_for(2.0)
+    assert [each.producer for each in peer_of(world, "C").status.pending()] == ["P"]
+    world.network.heal()
+    world.run_for(30.0)
+    assert not list(peer_of(world, "C").status.pending())

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
-from qns.edl.messages import Entry, Envelope, Notified, Notify
+from qns.edl.messages import Entry, Envelope, Notified, Notify, PullGap
 from qns.federation.document_xml import write_federation
 from qns.iil.requests import Publish
 from qns.peer.inputs import Answered
@@ -89,3 +89,16 @@ def test_empty_reply_is_not_followed_by_the_same_request_without_a_pause() -> No
         empty = Envelope("C", 1, (), Notified((), None))
         _, effects = peer.turn([Answered(each.number, empty) for each in effects.sends], world.now)
     assert calls < 100
+
+
+def test_pull_that_fails_is_repeated_as_soon_as_the_link_works_again() -> None:
+    world = world_of("P", "C", "D", pull_after_s=10.0)
+    item = notification("P", "e2", Entry("C", 1, 1, 2, 0), path=("P", "D"))
+    send(world, "D", "C", Notify((item,)))
+    world.run_for(9.0)
+    cut(world, "C", "P")
+    world.run_for(3.0)
+    world.network.heal()
+    world.run_for(6.0)  # the next pull would be 20 s after the first one
+    pulls = [each for each in world.traffic if isinstance(each[3], PullGap)]
+    assert len(pulls) == 2

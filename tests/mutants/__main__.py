@@ -1,6 +1,7 @@
-"""Tries mutants: python -m tests.mutants [--only NAME] [--sample N --seed S] [--jobs N].
+"""Tries mutants: python -m tests.mutants [--only NAME | --untried | --sample N] [--jobs N].
 
-The exit status is 1 if a mutant survives without an explanation.
+With --write each result is written at once, so that `--untried --write` goes on where it was
+interrupted. The exit status is 1 if a mutant survives without an explanation.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
                 return None
             copy = copies.get()
             try:
-                seeds = 0 if options.tests_only else SEEDS
+                seeds = 0 if options.tests_only else options.seeds
                 return try_mutant(mutant, copy, before.get(mutant.name, ""), seeds)
             finally:
                 copies.put(copy)
@@ -51,9 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
             for verdict in threads.map(attempt, chosen):
                 if verdict is not None:
                     verdicts.append(verdict)
-                    results[verdict.mutant.name] = verdict.caught_by
                     print(_line(verdict, len(verdicts), len(chosen)), flush=True)
                     if options.write:
+                        # The page may have changed since the start: its other rows are kept.
+                        results = known_results() | {verdict.mutant.name: verdict.caught_by}
                         PAGE.write_text(page_text(results), encoding="utf-8")
     surprises = [each.mutant.name for each in verdicts if each.is_surprise]
     caught = sum(bool(each.caught_by) for each in verdicts)
@@ -66,11 +68,17 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> Namespace:
     parser = ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", help="a mutant by its name")
+    parser.add_argument(
+        "--untried", action="store_true", help="those that docs/mutants.md lists as not tried"
+    )
     parser.add_argument("--sample", metavar="N", type=int, help="N of those that were caught")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="the draw of the sample")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="trials at the same time")
     parser.add_argument(
         "--minutes", metavar="M", type=float, default=1e9, help="begin no trial after M minutes"
+    )
+    parser.add_argument(
+        "--seeds", metavar="N", type=int, default=SEEDS, help=f"seeds to simulate ({SEEDS})"
     )
     parser.add_argument(
         "--tests-only", action="store_true", help="do not simulate what the tests do not catch"
@@ -92,6 +100,8 @@ def _chosen(options: Namespace, results: dict[str, str]) -> list[Mutant]:
         if unknown:
             sys.exit(f"there is no mutant {', '.join(unknown)}; docs/mutants.md lists them")
         return [by_name[name] for name in options.only]
+    if options.untried:
+        return [mutant for mutant in MUTANTS if mutant.name not in results]
     if options.sample:
         caught = [mutant for mutant in MUTANTS if results.get(mutant.name)]
         return Random(options.seed).sample(caught, min(options.sample, len(caught)))

@@ -22,7 +22,8 @@ _HEAD: Final = """\
 `make mutants` puts each of these bugs into a copy of the project, one at a time, and runs the tests
 of the rooms concerned, then 200 seeds of the simulator. It stops at the first test or seed that
 notices the bug, and writes it here. `make mutants ARGS="--only NAME"` tries one,
-`ARGS="--sample 6 --seed 1"` some; CI tries a sample. The bugs are in
+`ARGS="--sample 6 --seed 1"` some, `ARGS=--untried` those that were never tried; CI tries a sample.
+Each result is written at once, so that an interrupted run can go on. The bugs are in
 [tests/mutants](../tests/mutants), each as a text and its replacement. A test checks that every text
 still occurs once, so that a change of the code that concerns a bug changes the bug too.
 """

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants import __main__ as command
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import PAGE, known_results, page_text
 from tests.mutants.table import MUTANTS, STATIC, concerned_tests
-from tests.mutants.trial import ROOT
+from tests.mutants.trial import ROOT, Verdict
 
 _FEWEST = 124
 
@@ -62,3 +63,30 @@ def test_results_are_read_back_from_the_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(page_text(results), encoding="utf-8")
     assert known_results(page) == results
+
+
+def test_untried_mutants_are_tried_and_each_result_is_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    results = {mutant.name: "tests/x.py::test_y" for mutant in MUTANTS[2:]}
+    page.write_text(page_text(results), encoding="utf-8")
+    written: list[int] = []
+
+    def attempt(mutant: Mutant, copy: Path, before: str, seeds: int) -> Verdict:
+        assert (before, seeds) == ("", 7)
+        return Verdict(mutant, "tests/z.py::test_z", 1.0)
+
+    def known() -> dict[str, str]:
+        written.append(len(known_results(page)))
+        return known_results(page)
+
+    monkeypatch.setattr(command, "PAGE", page)
+    monkeypatch.setattr(command, "known_results", known)
+    monkeypatch.setattr(command, "make_copy", lambda folder: folder)
+    monkeypatch.setattr(command, "try_mutant", attempt)
+    assert command.main(["--untried", "--seeds", "7", "--write"]) == 0
+    assert written == [len(MUTANTS) - 2, len(MUTANTS) - 2, len(MUTANTS) - 1]
+    assert len(known_results(page)) == len(MUTANTS)
+    assert command.main(["--untried", "--write"]) == 0  # nothing is left
+    assert known_results(page)[MUTANTS[0].name] == "tests/z.py::test_z"

@@ -161,6 +161,9 @@ class Watched:
     def scan(self, table: Table[Row], prefix: Key, after: int, limit: int) -> Sequence[Row]:
         return self.store.scan(table, prefix, after, limit)
 
+    def last_before(self, table: Table[Row], bound: int) -> Row | None:
+        return self.store.last_before(table, bound)
+
     def find(self, table: Table[Row], column: str, value: object) -> Sequence[Row]:
         return self.store.find(table, column, value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from qns.iil.requests import AcknowledgeDeliveries, Pause, Publish, Subscribe, U
 from qns.peer.gateway import Gateway
 from qns.peer.history_search import search_history
 from qns.peer.recovery import Settings
+from qns.peer.tables import HISTORY, HistoryRow
+from qns.peer.turn import Transaction
 from qns.peer.why import Question, Why
 from qns.simulation.world import TUNING, World
 from qns.store.lineage import MemoryLineage
@@ -242,3 +245,34 @@ def test_why_finds_an_event_in_the_history_after_the_peer_has_deleted_it() -> No
     assert found.is_complete
     assert search_history(store, 1, "P", "", "e1") == found
     assert search_history(store, 1, "P", "C", "e1").records == []
+
+
+def history_of(*epochs: int, records: int = 1) -> MemoryStore:
+    store, transaction = MemoryStore(), Transaction()
+    for epoch in epochs:
+        for number in range(1, records + 1):
+            fields = {"t": float(epoch), "do": "promise", "event": "e1", "to": f"{epoch}"}
+            transaction.put(HISTORY, HistoryRow(epoch, number, json.dumps(fields)))
+    store.commit(transaction)
+    return store
+
+
+def test_history_search_reads_only_the_epochs_that_exist() -> None:
+    epochs = (1, 70_003, 1_086_765)
+    store = history_of(*epochs)
+    calls: list[int] = []
+    scan = store.scan
+    store.scan = lambda *given: (calls.append(given[1][0]), scan(*given))[1]  # type: ignore[method-assign,assignment,misc]
+    found = search_history(store, epochs[-1], "P", "", "e1")
+    assert [each["t"] for each in found.records] == [1.0, 70_003.0, 1_086_765.0]
+    assert found.is_complete
+    assert sorted(set(calls)) == list(epochs)
+    assert len(calls) == 6  # each epoch until nothing is left
+
+
+def test_history_search_says_that_it_left_out_the_oldest_records() -> None:
+    assert search_history(history_of(1, records=100), 1, "P", "", "e1").is_complete
+    found = search_history(history_of(1, 9, records=60), 9, "P", "", "e1")
+    assert len(found.records) == 100
+    assert found.records[-1]["t"] == 9.0
+    assert not found.is_complete

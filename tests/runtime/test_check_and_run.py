@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from tests.runtime.peers import (
 )
 
 FIRST = agencies_on_loopback()
+LISTENERS: list[socket.socket] = []
 SECOND = FIRST.hosting("CoC", ["Enterprise"])
 
 
@@ -78,12 +80,40 @@ def unreadable_lineage(folder: Path) -> Path:
     return peer.configuration
 
 
+def admin_port_in_a_missing_folder(folder: Path) -> Path:
+    return configure(folder, FIRST, "INPS", 'admin = "none/inps.admin"\n')
+
+
+def admin_port_at_an_ordinary_file(folder: Path) -> Path:
+    (folder / "notes.txt").write_text("precious")
+    return configure(folder, FIRST, "INPS", 'admin = "notes.txt"\n')
+
+
+def admin_port_of_another_process(folder: Path) -> Path:
+    path = folder / "inps.admin"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    LISTENERS.append(listener)
+    return configure(folder, FIRST, "INPS", 'admin = "inps.admin"\n')
+
+
+@pytest.fixture(autouse=True)
+def closed_listeners() -> Iterator[None]:
+    yield
+    while LISTENERS:
+        LISTENERS.pop().close()
+
+
 @pytest.mark.parametrize(
     ("situation", "said"),
     [
         (store_of_another_organisation, "this is the store of INPS, not of CoC"),
         (two_members_on_one_address, "CoC and INAIL have the same address"),
         (unreadable_lineage, "the lineage cannot be read"),
+        (admin_port_in_a_missing_folder, "the admin port cannot be opened: there is no folder"),
+        (admin_port_at_an_ordinary_file, "this is a file of another kind"),
+        (admin_port_of_another_process, "the admin port is in use by another process"),
     ],
 )
 def test_check_fails_with_the_words_with_which_run_refuses_to_start(
@@ -182,6 +212,25 @@ def test_check_calls_the_members_of_the_document_in_force_if_the_file_is_older(
         assert "ISTAT" in said
 
 
+def test_check_and_health_warn_of_an_endpoint_at_which_the_peer_does_not_listen(
+    tmp_path: Path,
+) -> None:
+    moved = FIRST.with_endpoints({"INPS": agencies_on_loopback()["INPS"].endpoint})
+    peer = inps_has_run(tmp_path, moved)
+    configure(tmp_path, FIRST, "INPS")  # an older file, with the former endpoint
+    peer.endpoint = FIRST["INPS"].endpoint
+    said = f"the federation document has the endpoint {moved['INPS'].endpoint} for INPS"
+    (line,) = [
+        each for each in command("check", peer.configuration).stdout.splitlines() if said in each
+    ]
+    assert line.startswith("WARN listen")
+    peer.start()
+    try:
+        assert [each for each in peer.health()["reasons"] if said in each]
+    finally:
+        assert peer.stop() == 0
+
+
 def test_check_warns_of_a_disk_that_is_nearly_full_as_health_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,3 +258,14 @@ def test_check_warns_of_a_restored_store_before_run_detects_it(tmp_path: Path) -
         assert said in " ".join(peer.health()["reasons"])
     finally:
         assert peer.stop() == 0
+
+
+def test_check_and_run_accept_the_socket_that_a_killed_peer_has_left(tmp_path: Path) -> None:
+    peer = peer_in(tmp_path, FIRST, "INPS")
+    peer.start()
+    peer.kill()
+    assert (tmp_path / "INPS.db.admin").is_socket()
+    assert command("check", peer.configuration).returncode == 0
+    assert (tmp_path / "INPS.db.admin").is_socket()
+    peer.start()
+    assert peer.stop() == 0

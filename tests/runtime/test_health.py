@@ -43,9 +43,10 @@ from qns.peer.tables import DEAD_LETTERS, DeadLetterRow
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Transaction
 from qns.runtime import health as health_module
+from qns.runtime.addresses import listen_of
 from qns.runtime.drain import Drain
 from qns.runtime.health import Health
-from qns.runtime.reasons import COMMANDS, FAILING, Reason, ReasonKind, overall_status
+from qns.runtime.reasons import FAILING, REMEDIES, Reason, ReasonKind, overall_status
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
 from qns.store.sqlite import LOW_WATER_BYTES, SqliteStore
@@ -189,6 +190,17 @@ async def organisation_has_left(folder: Path) -> list[Reason]:
     async with staged(folder) as stage:
         await stage.ask(InstallDocument(write_federation(without)))
         return health_of(stage).reasons()
+
+
+@situation(ReasonKind.MOVED)
+async def document_has_another_endpoint_for_this_peer(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        listen = listen_of(FEDERATION["INPS"].endpoint)
+        health = Health(stage.driver, folder / "inps.db", time(), listen=listen)
+        assert not [each for each in health.reasons() if each.kind is ReasonKind.MOVED]
+        moved = FEDERATION.with_endpoints({"INPS": "http://127.0.0.1:9799/"})
+        await stage.ask(InstallDocument(write_federation(moved)))
+        return health.reasons()
 
 
 @situation(ReasonKind.UNREACHABLE)
@@ -390,13 +402,22 @@ def found(tmp_path: Path, kind: ReasonKind) -> list[Reason]:
 
 
 @pytest.mark.parametrize("kind", ReasonKind, ids=lambda kind: kind.value)
-def test_situation_gives_its_reason_with_a_command(tmp_path: Path, kind: ReasonKind) -> None:
+def test_situation_gives_its_reason_with_a_remedy(tmp_path: Path, kind: ReasonKind) -> None:
     matching = [each for each in found(tmp_path, kind) if each.kind is kind]
     assert matching
-    assert COMMANDS[kind] in str(matching[0])
+    assert REMEDIES[kind].command in str(matching[0])
+    assert str(matching[0]).endswith(matching[0].remedy)
+    assert matching[0].as_fields()["kind"] == kind.value
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS.values())))
+@pytest.mark.parametrize("kind", ReasonKind, ids=lambda kind: kind.value)
+def test_kind_of_reason_has_a_remedy_in_words_and_a_command(kind: ReasonKind) -> None:
+    words, command = REMEDIES[kind]
+    assert command.startswith("qns ")
+    assert len(words.replace(command, "").split()) >= 3
+
+
+@pytest.mark.parametrize("command", sorted({each.command for each in REMEDIES.values()}))
 def test_command_of_a_reason_exists(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     name, *words = command.split()
     assert name == "qns"

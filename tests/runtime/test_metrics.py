@@ -11,7 +11,7 @@ from qns.iil.requests import AcknowledgeDeliveries, Subscribe
 from qns.peer.outcomes import Outcomes
 from qns.runtime.health import Health
 from qns.runtime.metrics import Metrics
-from qns.runtime.reasons import ReasonKind
+from qns.runtime.reasons import REMEDIES, ReasonKind
 from qns.runtime.traffic import Traffic
 from tests.runtime.driver_stage import Stage, run, staged
 from tests.runtime.peers import change
@@ -136,4 +136,8 @@ def test_documentation_lists_every_metric_and_every_kind_of_reason(tmp_path: Pat
     }
     assert {"qns_store_bytes", "qns_commit_seconds"} <= bases
     assert not [name for name in sorted(bases) if f"`{name}" not in page]
-    assert not [kind.value for kind in ReasonKind if f"`{kind.value}`" not in page]
+    for kind in ReasonKind:
+        (row,) = [each for each in page.splitlines() if f"| `{kind.value}` |" in each]
+        remedy = REMEDIES[kind]
+        assert f"`{remedy.command}`" in row
+        assert remedy.words in row.replace("`", "")

@@ -16,6 +16,7 @@ from tests.runtime.peers import (
     agencies_on_loopback,
     configure,
     eventually,
+    free_ports,
     peer_in,
     running,
 )
@@ -52,6 +53,36 @@ def test_reload_puts_a_newer_document_in_force(peer: PeerProcess) -> None:
     (line,) = logged(peer, "the configuration was reloaded")
     assert line["document"] == 2
     assert peer.health()["document"] == 2
+
+
+def test_health_names_an_endpoint_in_the_document_at_which_the_peer_does_not_listen(
+    peer: PeerProcess,
+) -> None:
+    assert not [each for each in peer.health()["details"] if each["kind"] == "moved"]
+    elsewhere = f"http://127.0.0.1:{free_ports(1)[0]}/"
+    reload(peer, FIRST.with_endpoints({"INPS": elsewhere}))
+    logged(peer, "the configuration was reloaded")
+    (moved,) = [each for each in peer.health()["details"] if each["kind"] == "moved"]
+    assert elsewhere in moved["words"]
+    assert f"still listens on {peer.endpoint}" in moved["words"]
+    assert "restart the peer" in moved["remedy"]
+    assert peer.metrics()['qns_health_reasons{kind="moved"}'] == 1
+    assert peer.stop() == 0
+    peer.endpoint = elsewhere
+    peer.start()
+    assert not [each for each in peer.health()["details"] if each["kind"] == "moved"]
+
+
+def test_health_says_nothing_of_the_endpoint_of_a_peer_behind_a_proxy(tmp_path: Path) -> None:
+    inps = peer_in(tmp_path, FIRST, "INPS", f'listen = "127.0.0.1:{free_ports(1)[0]}"\n{QUICK}')
+    inps.endpoint = f"http://{inps.configuration.read_text().split(chr(34))[5]}/"
+    with running([inps]):
+        elsewhere = f"http://127.0.0.1:{free_ports(1)[0]}/"
+        configure(tmp_path, FIRST.with_endpoints({"INPS": elsewhere}), "INPS")
+        hang_up(inps)
+        logged(inps, "the configuration was reloaded")
+        assert inps.health()["document"] == 2
+        assert not [each for each in inps.health()["details"] if each["kind"] == "moved"]
 
 
 def test_reload_changes_the_log_level(peer: PeerProcess) -> None:

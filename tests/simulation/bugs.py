@@ -273,7 +273,7 @@ def restored_producer_trusts_its_views() -> Replacements:
     """A restored producer sends consumers only what the views in its old store match."""
 
     def restore(stream: OutboundStream, turn: Turn, epoch: int, first: int | None = None) -> None:
-        stream.raise_fence(turn, epoch, first)
+        stream.raise_fence(turn, epoch)
 
     def diffuse(producer: Producer, turn: Turn, logged: LoggedEvent) -> list[str]:
         producer.uncompared = UncomparedViews()
@@ -281,6 +281,15 @@ def restored_producer_trusts_its_views() -> Replacements:
 
     original = Producer.diffuse
     return {(OutboundStream, "restore"): restore, (Producer, "diffuse"): diffuse}
+
+
+def no_fence_at_a_start() -> Replacements:
+    """A start of a producer does not declare from which number on its new epoch counts."""
+
+    def raise_fence(stream: OutboundStream, turn: Turn, epoch: int) -> None:
+        pass
+
+    return {(OutboundStream, "raise_fence"): raise_fence}
 
 
 def position_in_a_stream_not_stored() -> Replacements:
@@ -313,6 +322,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "mark written after the store": mark_written_after_the_store,
     "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
     "restored producer trusts its views": restored_producer_trusts_its_views,
+    "no fence at a start": no_fence_at_a_start,
     "position in a stream not stored": position_in_a_stream_not_stored,
 }
 
@@ -326,6 +336,7 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "mark written after the store": ("recovery",),
     "restored producer ignores a restored consumer": ("restores",),
     "position in a stream not stored": ("failing-disk",),
+    "no fence at a start": ("snapshot",),
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""

@@ -8,6 +8,7 @@ import pytest
 
 from qns.simulation import scenario
 from qns.simulation.faults import FAULTS
+from qns.simulation.host_faults import HOST_FAULTS
 from qns.simulation.scenario import Scenario
 from qns.simulation.workload import make_plan
 from tests.simulation.bugs import BUGS, REVEALED_BY, switched_on
@@ -45,9 +46,15 @@ def test_fault_reveals_a_bug_that_no_seed_without_it_reveals(
     with switched_on(bug):
         caught = next((seed for seed in range(FEW_SEEDS) if violations(seed, faults)), None)
         assert caught is not None, f"{FEW_SEEDS} seeds with {faults} did not catch the bug: {bug}"
-        for seed in range(caught, caught + 3):
-            assert violations(seed, faults[1:]) == []
+        seeds = range(caught, caught + 3)
+        without_the_fault = [violations(seed, faults[1:]) for seed in seeds]
     assert violations(caught, faults) == []
+    assert without_the_fault == [violations(seed, faults[1:]) for seed in seeds]
+
+
+@pytest.mark.parametrize("fault", ["gone", "lasting", *HOST_FAULTS])
+def test_added_fault_has_a_bug_that_only_it_reveals(fault: str) -> None:
+    assert fault in {faults[0] for faults in REVEALED_BY.values()}
 
 
 @pytest.mark.parametrize("seed", range(20))

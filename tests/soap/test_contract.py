@@ -63,7 +63,7 @@ def test_served_wsdl_has_the_addresses_of_the_peer() -> None:
 
 @pytest.mark.parametrize("first", Port)
 def test_wsdl_of_a_port_lists_that_port_first(first: Port) -> None:
-    # suds and zeep call the first port of the service, unless the program names another.
+    # zeep and other libraries call the first port of the service, unless the program names another.
     served = etree.fromstring(Endpoint(ALL_TYPES).wsdl(STORED_BASE, first=first))
     names = [port.get("name") for port in served.iter(f"{WSDL}port")]
     assert names == [first.value, *(port.value for port in Port if port is not first)]

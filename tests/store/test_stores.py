@@ -17,11 +17,13 @@ from qns.peer.ports import Store
 from qns.peer.tables import (
     COUNTERS,
     EVENTS,
+    HISTORY,
     QUEUED,
     SERVED,
     TABLES,
     WAITING,
     CounterRow,
+    HistoryRow,
     Table,
 )
 from qns.peer.turn import Transaction
@@ -55,6 +57,16 @@ def test_row_is_read_back_as_committed(store: Store, table: Table[Any]) -> None:
     (found,) = store.rows(table)
     assert found == row(table)
     assert type(found) is table.row
+
+
+def test_last_row_before_a_number_is_found_across_gaps(store: Store) -> None:
+    keys = [(1, 1), (1, 7), (70_003, 1), (1_086_765, 2), (1_086_765, 3)]
+    store.commit(put(*((HISTORY, HistoryRow(*key, "{}")) for key in keys)))
+    for bound, key in ((1, None), (2, (1, 7)), (1_086_765, (70_003, 1)), (2**40, keys[-1])):
+        found = store.last_before(HISTORY, bound)
+        assert (found and found[:2]) == key
+    with pytest.raises(StoreFailed):
+        store.last_before(EVENTS, 1)  # its key begins with a text
 
 
 def test_prepared_transaction_is_committed_by_the_returned_function(store: Store) -> None:

@@ -121,7 +121,7 @@ def _show(found: dict[str, Any], args: Namespace, screen: Screen) -> None:
     for record in found["history"] or ():
         screen.line(visible(f"  history: {moment(record['t'])}  {record['words']}"))
     if not found["history_complete"]:
-        screen.line("  the history is longer than what was searched: older records are left out")
+        screen.line("  there are more records than are searched and shown: older ones are left out")
 
 
 def _show_condition(condition: dict[str, Any], screen: Screen) -> None:

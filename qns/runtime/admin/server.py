@@ -21,7 +21,7 @@ from qns.runtime.admin.protocol import (
     write_line,
 )
 from qns.runtime.admin.registry import OPERATIONS
-from qns.runtime.admin.sockets import bind_socket, is_permitted, user_of
+from qns.runtime.admin_socket import bind_socket, is_permitted, user_of
 from qns.runtime.logs import log_event, log_exception
 
 MOST_CONNECTIONS: Final = 16

@@ -20,3 +20,10 @@ def test_every_command_of_an_operator_has_a_transcript() -> None:
     for command in OPERATOR_COMMANDS:
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         assert f"qns peer {name} " in shown, name
+
+
+def test_every_command_for_dead_letters_has_a_transcript_that_succeeds() -> None:
+    shown = [step for step in steps(PAGE) if "dead-letters" in step.command]
+    for name in ("list", "show", "redeliver", "drop"):
+        of_name = [step for step in shown if f"dead-letters {name} " in step.command]
+        assert any("error" not in step.printed for step in of_name), name

@@ -14,13 +14,13 @@ import pytest
 
 from qns import __version__
 from qns.errors import QnsError, ValueRefused
+from qns.runtime import admin_socket
 from qns.runtime.admin import server as server_module
-from qns.runtime.admin import sockets
 from qns.runtime.admin.client import call
 from qns.runtime.admin.operation import Arguments, Context, Operation, Report, Result
 from qns.runtime.admin.protocol import MOST_REQUEST_BYTES, PROTOCOL, write_line, write_request
 from qns.runtime.admin.registry import OPERATIONS
-from qns.runtime.admin.sockets import bind_socket, user_of
+from qns.runtime.admin_socket import bind_socket, user_of
 from tests.runtime.admin.stage import ask, running_peer, send
 
 
@@ -95,7 +95,7 @@ def test_file_at_the_path_of_the_socket_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_missing_folder_of_the_socket_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(QnsError, match="cannot be opened: No such file"):
+    with pytest.raises(QnsError, match="cannot be opened: there is no folder"):
         bind_socket(tmp_path / "none" / "a.admin")
 
 
@@ -119,8 +119,8 @@ def test_other_users_are_refused_even_if_they_can_open_the_socket(
     monkeypatch.setattr(server_module, "user_of", lambda _: 12_345)
     error = error_of(asyncio.run(_refused_user(tmp_path)))
     assert "12345 may not use the admin port" in error["problem"]
-    assert sockets.is_permitted(0)
-    assert sockets.is_permitted(os.geteuid())
+    assert admin_socket.is_permitted(0)
+    assert admin_socket.is_permitted(os.geteuid())
 
 
 def test_socket_is_gone_after_the_peer_has_stopped(tmp_path: Path) -> None:
