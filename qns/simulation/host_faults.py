@@ -117,6 +117,23 @@ def _snapshots(chance: Random, names: list[str]) -> list[Action]:
     return found
 
 
+def _lost_logs(chance: Random, names: list[str]) -> list[Action]:
+    """Draws hosts that lose the write-ahead log of their store, and with it all commits since the
+    last checkpoint; some of them had started just before the checkpoint."""
+    found = []
+    for _ in range(chance.choice((0, 0, 1, 2))):
+        name, lost = chance.choice(names), chance.uniform(10.0, CHAOS_S * 0.95)
+        checkpoint = lost - chance.choice((0.5, 3.0, 9.0))
+        if chance.random() < 0.5:
+            fields: dict[str, object] = {"point": "now", "down_s": 0.2}
+            found.append(Action(checkpoint - 0.25, "crash", name, fields))
+        found += [
+            Action(checkpoint, "checkpoint", name),
+            Action(lost, "lose-log", name, {"down_s": chance.choice((0.1, 1.0, 4.0))}),
+        ]
+    return found
+
+
 def _failing_disks(chance: Random, names: list[str]) -> list[Action]:
     return [
         Action(
@@ -137,5 +154,6 @@ _DRAWS: Final[dict[str, Callable[[Random, list[str]], list[Action]]]] = {
     "restores": _restored_together,
     "failing-disk": _failing_disks,
     "snapshot": _snapshots,
+    "lose-log": _lost_logs,
 }
 HOST_FAULTS: Final = tuple(_DRAWS)

@@ -77,6 +77,13 @@ class Injection:
         if self._put_back(action, self.world.nodes[action.org].snapshots):
             self.count("rollbacks")
 
+    def do_checkpoint(self, action: Action) -> None:
+        self.world.checkpoint(action.org)
+
+    def do_lose_log(self, action: Action) -> None:
+        if self._put_back(action, self.world.nodes[action.org].checkpoints):
+            self.count("lost logs")
+
     def _put_back(self, action: Action, copies: list[Backup]) -> bool:
         """Puts back the last copy of a member's host; returns False if there is none."""
         world, org = self.world, action.org

@@ -113,6 +113,13 @@ class Node:
     """The steps at which the next recoveries are interrupted."""
     backups: list[Backup] = field(default_factory=list)
     snapshots: list[Backup] = field(default_factory=list)
+    checkpoints: list[Backup] = field(default_factory=list)
+    """What is left of the disk if the write-ahead log is lost."""
+
+    @property
+    def copies(self) -> tuple[list[Backup], ...]:
+        """The lists of all earlier states of the disk that may be put back."""
+        return self.backups, self.snapshots, self.checkpoints
 
     @property
     def name(self) -> str:

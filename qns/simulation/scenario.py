@@ -314,8 +314,8 @@ class Scenario:
             world.change_document(world.federation.with_organisation(self.former[org]))
             if org in world.nodes:
                 world.join(org)
-                world.nodes[org].backups.clear()
-                world.nodes[org].snapshots.clear()
+                for copies in world.nodes[org].copies:
+                    copies.clear()
             else:
                 world.add(org, self.plan.clocks[org])
                 world.start(org)

@@ -162,14 +162,20 @@ class World:
         node.snapshots.append(copy)
         return copy
 
+    def checkpoint(self, name: str) -> None:
+        """Keeps what the disk of a host that is up has without the commits from now on."""
+        node = self.nodes[name]
+        if node.is_up:
+            node.checkpoints[:] = [Backup(self.now, node.disk.copy())]
+
     def put_back(self, name: str, backup: Backup) -> None:
-        """Restores the host from a backup and starts it."""
+        """Puts an earlier state of the disk back and starts the host."""
         node = self.nodes[name]
         node.die()
         node.disk.put_back(backup.copy)
         if backup.marks is not None:
             node.lineage.write(backup.marks)
-        for copies in (node.backups, node.snapshots):
+        for copies in node.copies:
             copies[:] = [each for each in copies if each.at <= backup.at]
         self.note(name, "restore", since=backup.at)
         self.ledger.restored(self.now, name, backup.at)

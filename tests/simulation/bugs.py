@@ -292,6 +292,17 @@ def position_in_a_stream_not_stored() -> Replacements:
     return {(InboundStream, "put"): put}
 
 
+def epoch_without_a_first_number() -> Replacements:
+    """A start that finds a known mark does not announce where its epoch begins."""
+    original = Producer.start
+
+    def start(producer: Producer, turn: Turn) -> None:
+        with patch.object(OutboundStream, "raise_fence", lambda *_: None):
+            original(producer, turn)
+
+    return {(Producer, "start"): start}
+
+
 BUGS: dict[str, Callable[[], Replacements]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "forward from memory": forward_from_memory,
@@ -314,6 +325,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
     "restored producer trusts its views": restored_producer_trusts_its_views,
     "position in a stream not stored": position_in_a_stream_not_stored,
+    "epoch without a first number": epoch_without_a_first_number,
 }
 
 REVEALED_BY: dict[str, tuple[str, ...]] = {
@@ -326,6 +338,7 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "mark written after the store": ("recovery",),
     "restored producer ignores a restored consumer": ("restores",),
     "position in a stream not stored": ("failing-disk",),
+    "epoch without a first number": ("lose-log",),
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""

@@ -8,7 +8,9 @@ from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.iil.requests import Publish
 from qns.peer.tables import EVENTS
+from qns.simulation.actions import Action
 from qns.simulation.host_faults import RECOVERY_STEPS
+from qns.simulation.injection import Injection
 from qns.simulation.lasting import working_pairs
 from qns.simulation.workload import make_plan
 from qns.simulation.world import World
@@ -163,3 +165,32 @@ def test_swarm_seeds_have_different_faults() -> None:
         for seed in range(40)
     ]
     assert 5 < sum("crash" in each for each in kinds) < 35
+
+
+def test_lost_log_undoes_commits_after_the_checkpoint_and_leaves_the_lineage() -> None:
+    world = world_of("P", "C")
+    subscribe(world, "C")
+    world.run_for(2.0)
+    publish(world, "P", "e1")
+    node = world.nodes["P"]
+    marks = node.lineage.read()
+    world.checkpoint("P")
+    publish(world, "P", "e2")
+    world.run_for(2.0)
+    injection = Injection(world, {})
+    injection.do_lose_log(Action(0.0, "lose-log", "P", {"down_s": 0.0}))
+    assert node.lineage.read() == marks
+    world.run_for(0.0)
+    assert peer_of(world, "P").identity.row.published == 1
+    publish(world, "P", "e3")
+    comes_to_rest_and_holds(world)
+    assert delivered(world, "C") == ["e1", "e2", "e3"]
+    assert injection.counts == {"lost logs": 1}
+
+
+def test_log_that_was_never_checkpointed_cannot_be_lost() -> None:
+    world = world_of("P", "C")
+    injection = Injection(world, {})
+    injection.do_lose_log(Action(0.0, "lose-log", "P", {"down_s": 0.0}))
+    assert injection.counts == {}
+    comes_to_rest_and_holds(world)
