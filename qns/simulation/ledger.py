@@ -234,6 +234,11 @@ class Ledger:
 
     def may_have_ended(self, key: Key, until: float) -> bool:
         """True if a user ended the subscription, its lifetime may be over, or its organisation
+    def undid(self, org: str, when: float, until: float = inf) -> bool:
+        """True if the peer was put back by `until` to a time before `when`, so that what it did
+        then is undone."""
+        return any(each.since < when <= each.at <= until for each in self.restores[org])
+
         left."""
         first = self.subscriptions.get(key)
         if first is None:
