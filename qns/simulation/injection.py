@@ -135,6 +135,15 @@ class Injection:
         node = world.nodes[org]
         node.die()
         node.interruptions = [int(each) for each in str(action.fields["steps"]).split()]
+    def do_clock_step(self, action: Action) -> None:
+        self.count("clock steps")
+        world, org = self.world, action.org
+        jump_s, during_s = action.fields["jump_s"], action.fields.get("during_s")
+        assert isinstance(jump_s, float)
+        world.set_clock(org, jump_s)
+        if isinstance(during_s, float):
+            world.at(world.now + during_s, lambda: world.set_clock(org, -jump_s))
+
         world.at(world.now + down_s, lambda: world.start(org))
 
     def _for_a_while(self, action: Action, field: str, after: float, name: str = "") -> None:

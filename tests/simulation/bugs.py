@@ -38,6 +38,8 @@ from qns.peer.peer import Peer
 from qns.peer.ports import Mark
 from qns.peer.publications import Publications
 from qns.peer.turn import Transaction, Turn
+from qns.peer.steady_time import SteadyTime
+from qns.peer.tuning import Tuning
 from qns.store.lineage import MemoryLineage
 
 Replacements = dict[tuple[Any, str], Any]
@@ -248,6 +250,16 @@ def epoch_from_the_clock() -> Replacements:
 
 
 def mark_written_after_the_store() -> Replacements:
+def clock_step_believed_at_once() -> Replacements:
+    """A process follows every step forward of its clock."""
+
+    def at(steady: SteadyTime, clock: float, passed: float) -> float:
+        steady._now = max(steady._now, clock)
+        return steady._now
+
+    return {(SteadyTime, "at"): at}
+
+
     """The marks that may come next are not written before the store changes."""
     original = MemoryLineage.write
 
@@ -331,6 +343,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
 REVEALED_BY: dict[str, tuple[str, ...]] = {
     "forward from memory": ("gone",),
     "no relays": ("lasting",),
+    "clock step believed at once": clock_step_believed_at_once,
     "acknowledgement not relayed": ("lasting",),
     "group commit keeps only the last turn": ("slow-disk", "crash"),
     "repeated publication published again": ("slow-peer",),
@@ -346,6 +359,7 @@ one no seed reveals the bug."""
 
 @contextmanager
 def switched_on(bug: str) -> Iterator[None]:
+    "clock step believed at once": ("clock-step",),
     """Replaces the functions of the production code while the context is open."""
     with ExitStack() as stack:
         for (owner, name), replacement in BUGS[bug]().items():
