@@ -44,6 +44,14 @@ class Injection:
         for pair in str(action.fields["pairs"]).split():
             self.world.network.mend(*pair.split(">"))
 
+    def do_split(self, action: Action) -> None:
+        self.count("partitions of minutes")
+        for pair in str(action.fields["pairs"]).split():
+            self.world.network.cut(*pair.split(">"))
+
+    def do_reunite(self, action: Action) -> None:
+        self.do_mend(action)
+
     def do_sever(self, action: Action) -> None:
         self.count("lasting partitions")
         for pair in str(action.fields["pairs"]).split():
@@ -127,14 +135,6 @@ class Injection:
         assert isinstance(jump_s, float)
         self.world.set_clock(action.org, jump_s)
 
-    def do_interrupt(self, action: Action) -> None:
-        self.count("interrupted recoveries")
-        world, org = self.world, action.org
-        down_s = action.fields["down_s"]
-        assert isinstance(down_s, float)
-        node = world.nodes[org]
-        node.die()
-        node.interruptions = [int(each) for each in str(action.fields["steps"]).split()]
     def do_clock_step(self, action: Action) -> None:
         self.count("clock steps")
         world, org = self.world, action.org
@@ -144,6 +144,14 @@ class Injection:
         if isinstance(during_s, float):
             world.at(world.now + during_s, lambda: world.set_clock(org, -jump_s))
 
+    def do_interrupt(self, action: Action) -> None:
+        self.count("interrupted recoveries")
+        world, org = self.world, action.org
+        down_s = action.fields["down_s"]
+        assert isinstance(down_s, float)
+        node = world.nodes[org]
+        node.die()
+        node.interruptions = [int(each) for each in str(action.fields["steps"]).split()]
         world.at(world.now + down_s, lambda: world.start(org))
 
     def _for_a_while(self, action: Action, field: str, after: float, name: str = "") -> None:

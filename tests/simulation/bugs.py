@@ -29,17 +29,19 @@ from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_dispatcher import LocalDispatcher
 from qns.iil.local_subscription_table import LocalSubscription
 from qns.peer import gateway as gateways
+from qns.peer.backoff import Backoff
 from qns.peer.event_log import LoggedEvent
 from qns.peer.gateway import Begun, Gateway
 from qns.peer.inputs import Input
 from qns.peer.layers import ViewProgress
 from qns.peer.lineage import MarkChange
+from qns.peer.past_events import PastEvents
 from qns.peer.peer import Peer
 from qns.peer.ports import Mark
 from qns.peer.publications import Publications
-from qns.peer.turn import Transaction, Turn
 from qns.peer.steady_time import SteadyTime
 from qns.peer.tuning import Tuning
+from qns.peer.turn import Transaction, Turn
 from qns.store.lineage import MemoryLineage
 
 Replacements = dict[tuple[Any, str], Any]
@@ -249,7 +251,6 @@ def epoch_from_the_clock() -> Replacements:
     return {(Gateway, "open"): opened, (gateways, "begin_epoch"): begin_epoch}
 
 
-def mark_written_after_the_store() -> Replacements:
 def clock_step_believed_at_once() -> Replacements:
     """A process follows every step forward of its clock."""
 
@@ -260,6 +261,7 @@ def clock_step_believed_at_once() -> Replacements:
     return {(SteadyTime, "at"): at}
 
 
+def mark_written_after_the_store() -> Replacements:
     """The marks that may come next are not written before the store changes."""
     original = MemoryLineage.write
 
@@ -293,6 +295,24 @@ def restored_producer_trusts_its_views() -> Replacements:
 
     original = Producer.diffuse
     return {(OutboundStream, "restore"): restore, (Producer, "diffuse"): diffuse}
+
+
+def pauses_without_a_limit() -> Replacements:
+    """The pauses between attempts to reach another peer double without a limit."""
+
+    def link_backoff(tuning: Tuning) -> Backoff:
+        return Backoff(tuning.first_pause_s, 1e9)
+
+    return {(Tuning, "link_backoff"): property(link_backoff)}
+
+
+def repeated_event_not_recognised() -> Replacements:
+    """A consumer does not recognise an event that a producer publishes again after a setback."""
+
+    def find(past: PastEvents, source: str, id: str, xml: bytes) -> int | None:
+        return None
+
+    return {(PastEvents, "find"): find}
 
 
 def position_in_a_stream_not_stored() -> Replacements:
@@ -333,9 +353,12 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "group commit keeps only the last turn": commit_keeps_the_last_turn,
     "repeated publication published again": publication_repeated,
     "epoch from the clock": epoch_from_the_clock,
+    "clock step believed at once": clock_step_believed_at_once,
     "mark written after the store": mark_written_after_the_store,
     "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
     "restored producer trusts its views": restored_producer_trusts_its_views,
+    "pauses without a limit": pauses_without_a_limit,
+    "repeated event not recognised": repeated_event_not_recognised,
     "position in a stream not stored": position_in_a_stream_not_stored,
     "epoch without a first number": epoch_without_a_first_number,
 }
@@ -343,13 +366,15 @@ BUGS: dict[str, Callable[[], Replacements]] = {
 REVEALED_BY: dict[str, tuple[str, ...]] = {
     "forward from memory": ("gone",),
     "no relays": ("lasting",),
-    "clock step believed at once": clock_step_believed_at_once,
     "acknowledgement not relayed": ("lasting",),
     "group commit keeps only the last turn": ("slow-disk", "crash"),
     "repeated publication published again": ("slow-peer",),
     "epoch from the clock": ("clock", "crash"),
+    "clock step believed at once": ("clock-step",),
     "mark written after the store": ("recovery",),
     "restored producer ignores a restored consumer": ("restores",),
+    "pauses without a limit": ("split",),
+    "repeated event not recognised": ("repeat", "restore"),
     "position in a stream not stored": ("failing-disk",),
     "epoch without a first number": ("lose-log",),
 }
@@ -359,7 +384,6 @@ one no seed reveals the bug."""
 
 @contextmanager
 def switched_on(bug: str) -> Iterator[None]:
-    "clock step believed at once": ("clock-step",),
     """Replaces the functions of the production code while the context is open."""
     with ExitStack() as stack:
         for (owner, name), replacement in BUGS[bug]().items():
