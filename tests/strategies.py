@@ -7,6 +7,7 @@ subscriptions often contain one another.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -147,6 +148,55 @@ def subscriptions(
     constraints = {attribute.name: draw(value_sets(attribute)) for attribute in chosen}
     only = any(attribute.dimension for attribute in chosen) or draw(st.booleans())
     return Subscription(schema.scope(path, only), draw(sources()), constraints, path, only)
+
+
+@st.composite
+def chains(
+    draw: st.DrawFn,
+    family: st.SearchStrategy[Subscription] | None = None,
+    schema: Schema = ALL_TYPES,
+    length: int = 3,
+) -> list[Subscription]:
+    """Draws a subscription and narrower ones, each contained in the one before."""
+    chain = [draw(subscriptions(schema) if family is None else family)]
+    while len(chain) < length:
+        chain.append(_narrowed(draw, chain[-1], schema))
+    return chain
+
+
+def _narrowed(draw: st.DrawFn, wide: Subscription, schema: Schema) -> Subscription:
+    """Narrows the class, the sources or one attribute; most results differ from what they got."""
+    below = [each for each in schema.scope(wide.data_class) if each != wide.data_class]
+    ways = ["interval", "interval"]
+    if below and not wide.only:
+        ways.append("subclass")
+    if wide.sources is None or len(wide.sources) > 1:
+        ways.append("sources")
+    way = draw(st.sampled_from(ways))
+    if way == "subclass":
+        path = draw(st.sampled_from(sorted(below)))
+        return Subscription(schema.scope(path), wide.sources, wide.constraints, path)
+    if way == "sources":
+        wanted = sorted(ORGANISATIONS if wide.sources is None else wide.sources)
+        fewer = draw(st.frozensets(st.sampled_from(wanted), min_size=1, max_size=2))
+        return Subscription(wide.scope, fewer, wide.constraints, wide.data_class, wide.only)
+    data = [each for each in schema.attributes(wide.data_class) if not each.dimension]
+    attribute = draw(st.sampled_from(data))
+    values: Any = draw(value_sets(attribute))
+    before: Any = wide.constraints.get(attribute.name)
+    if before is not None:
+        values = before.intersect(values)
+    constraints = dict(wide.constraints)
+    if not values.is_empty:
+        constraints[attribute.name] = values
+    return Subscription(wide.scope, wide.sources, constraints, wide.data_class, wide.only)
+
+
+def crowds(most: int = 8) -> st.SearchStrategy[list[Subscription]]:
+    """Draws subscriptions of which many contain one another, in chains of three."""
+    single = subscriptions().map(lambda each: [each])
+    groups = st.lists(st.one_of(single, chains()), min_size=1, max_size=max(1, most // 2))
+    return groups.map(lambda found: [each for group in found for each in group][:most])
 
 
 @st.composite

@@ -25,6 +25,15 @@ def draw_host_faults(seed: int, names: list[str], faults: Iterable[str]) -> list
     return found
 
 
+def draw_repeats(actions: Iterable[Action]) -> list[Action]:
+    """Draws factories that publish events again after their peers were put back.
+
+    They do so when the faults are over, so that no consumer starts again before it gets the event.
+    """
+    setbacks = [each.org for each in actions if each.kind in ("restore", "rollback", "lose-log")]
+    return [Action(CHAOS_S + 6.0, "repeat", org) for org in dict.fromkeys(setbacks)]
+
+
 def with_certain_availability(actions: Iterable[Action]) -> list[Action]:
     """Returns the actions with events that are available always or never.
 
@@ -33,7 +42,7 @@ def with_certain_availability(actions: Iterable[Action]) -> list[Action]:
     available if that clock jumps or commits take seconds.
     """
     found = list(actions)
-    if any(each.kind in ("clock", "slow-disk") for each in found):
+    if any(each.kind in ("clock", "clock-step", "slow-disk") for each in found):
         for at, each in enumerate(found):
             available = each.fields.get("available")
             if each.kind == "publish" and available not in (0, "INF"):
@@ -82,6 +91,18 @@ def _clocks(chance: Random, names: list[str]) -> list[Action]:
     ]
 
 
+def _clock_steps(chance: Random, names: list[str]) -> list[Action]:
+    """Draws clocks that are wrong by a day or an hour, most of them for some seconds only."""
+    found = []
+    for _ in range(chance.choice((0, 1, 2))):
+        jump_s = chance.choice((86_400.0, 86_400.0, 3_600.0, -86_400.0))
+        fields: dict[str, object] = {"jump_s": jump_s}
+        if chance.random() < 0.7:
+            fields["during_s"] = chance.choice((0.5, 3.0, 10.0))
+        found.append(Action(_time(chance), "clock-step", chance.choice(names), fields))
+    return found
+
+
 def _interrupted(chance: Random, names: list[str]) -> list[Action]:
     """Draws crashes after which the recovery is interrupted too, up to three times."""
     found = []
@@ -117,6 +138,23 @@ def _snapshots(chance: Random, names: list[str]) -> list[Action]:
     return found
 
 
+def _lost_logs(chance: Random, names: list[str]) -> list[Action]:
+    """Draws hosts that lose the write-ahead log of their store, and with it all commits since the
+    last checkpoint; some of them had started just before the checkpoint."""
+    found = []
+    for _ in range(chance.choice((0, 0, 1, 2))):
+        name, lost = chance.choice(names), chance.uniform(10.0, CHAOS_S * 0.95)
+        checkpoint = lost - chance.choice((0.5, 3.0, 9.0))
+        if chance.random() < 0.5:
+            fields: dict[str, object] = {"point": "now", "down_s": 0.2}
+            found.append(Action(checkpoint - 0.25, "crash", name, fields))
+        found += [
+            Action(checkpoint, "checkpoint", name),
+            Action(lost, "lose-log", name, {"down_s": chance.choice((0.1, 1.0, 4.0))}),
+        ]
+    return found
+
+
 def _failing_disks(chance: Random, names: list[str]) -> list[Action]:
     return [
         Action(
@@ -133,9 +171,11 @@ _DRAWS: Final[dict[str, Callable[[Random, list[str]], list[Action]]]] = {
     "slow-disk": _slow_disks,
     "slow-peer": _slow_peers,
     "clock": _clocks,
+    "clock-step": _clock_steps,
     "recovery": _interrupted,
     "restores": _restored_together,
     "failing-disk": _failing_disks,
     "snapshot": _snapshots,
+    "lose-log": _lost_logs,
 }
 HOST_FAULTS: Final = tuple(_DRAWS)

@@ -44,6 +44,14 @@ class Injection:
         for pair in str(action.fields["pairs"]).split():
             self.world.network.mend(*pair.split(">"))
 
+    def do_split(self, action: Action) -> None:
+        self.count("partitions of minutes")
+        for pair in str(action.fields["pairs"]).split():
+            self.world.network.cut(*pair.split(">"))
+
+    def do_reunite(self, action: Action) -> None:
+        self.do_mend(action)
+
     def do_sever(self, action: Action) -> None:
         self.count("lasting partitions")
         for pair in str(action.fields["pairs"]).split():
@@ -76,6 +84,13 @@ class Injection:
     def do_rollback(self, action: Action) -> None:
         if self._put_back(action, self.world.nodes[action.org].snapshots):
             self.count("rollbacks")
+
+    def do_checkpoint(self, action: Action) -> None:
+        self.world.checkpoint(action.org)
+
+    def do_lose_log(self, action: Action) -> None:
+        if self._put_back(action, self.world.nodes[action.org].checkpoints):
+            self.count("lost logs")
 
     def _put_back(self, action: Action, copies: list[Backup]) -> bool:
         """Puts back the last copy of a member's host; returns False if there is none."""
@@ -119,6 +134,15 @@ class Injection:
         jump_s = action.fields["jump_s"]
         assert isinstance(jump_s, float)
         self.world.set_clock(action.org, jump_s)
+
+    def do_clock_step(self, action: Action) -> None:
+        self.count("clock steps")
+        world, org = self.world, action.org
+        jump_s, during_s = action.fields["jump_s"], action.fields.get("during_s")
+        assert isinstance(jump_s, float)
+        world.set_clock(org, jump_s)
+        if isinstance(during_s, float):
+            world.at(world.now + during_s, lambda: world.set_clock(org, -jump_s))
 
     def do_interrupt(self, action: Action) -> None:
         self.count("interrupted recoveries")

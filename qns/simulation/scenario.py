@@ -25,12 +25,13 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.audit import audit
 from qns.simulation.calls import Calls
 from qns.simulation.disks import MemoryDisk, SqliteDisk
+from qns.simulation.findings import Findings
 from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
 from qns.simulation.lasting import needless_notifications, still_owed, working_pairs
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
-from qns.simulation.rest import unrest, wrong_tables
+from qns.simulation.rest import QUIET, REST, judge_tables, unrest
 from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
 
@@ -76,6 +77,8 @@ class Scenario:
     injection: Injection = field(init=False)
     calls: Calls = field(init=False)
     readers: Readers = field(init=False)
+    findings: Findings = field(default_factory=Findings)
+    """What was judged while the world ran."""
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -95,7 +98,7 @@ class Scenario:
             node.wall_ahead_s = plan.clocks[name]
         self.injection = Injection(self.world, self.counts)
         self.calls = Calls(self.world, self.injection)
-        self.readers = Readers(self.calls, plan.grouped)
+        self.readers = Readers(self.calls, plan.grouped, self.findings)
         if plan.newcomer is not None:
             self.former[plan.newcomer.name] = plan.newcomer
 
@@ -109,8 +112,11 @@ class Scenario:
         audited = audit(world, came_to_rest=not violations, has_faults=self.plan.has_faults)
         verdict = judge(world.history)
         violations += [f"{each.rule}: {each.explain()}" for each in verdict.violations]
-        violations += self.readers.violations + audited.violations
-        asked = {str(rule): n for rule, n in verdict.checks.items()} | audited.asked
+        violations += [each for each in self.findings.violations if each not in violations]
+        violations += audited.violations
+        asked = {str(rule): n for rule, n in verdict.checks.items()}
+        asked |= self.findings.asked | audited.asked
+        self.counts |= audited.apart
         self.counts["lost messages"] = world.network.lost
         self.counts["duplicated messages"] = world.network.duplicated
         self.counts |= {f"{kind} messages": number for kind, number in world.messages.items()}
@@ -127,6 +133,7 @@ class Scenario:
         world.run_until(CHAOS_S)
         self._heal()
         violations = self._last() if world.network.severed else []
+        self._await_late_actions()
         if world.absent:
             self._lull()
         violations = violations or self._rest()
@@ -169,6 +176,14 @@ class Scenario:
         self.world.start()
         self._install(next(iter(self.world.federation.organisations)))
 
+    def _await_late_actions(self) -> None:
+        """Runs the world until the last partition of minutes is over, and factories have repeated
+        what they published."""
+        late = [each for each in self.plan.actions if each.kind in ("split", "reunite", "repeat")]
+        if late:
+            self.world.run_until(max(self.world.now, late[-1].at + 0.1))
+            self.world.network.restore()
+
     def _last(self) -> list[str]:
         """Waits until all that a way leads to is served, records that, and mends every link."""
         world = self.world
@@ -184,10 +199,12 @@ class Scenario:
         # Ends that were restored may disagree about numbers until they have exchanged a hello.
         restored = self.injection.restores
         pairs = frozenset(each for each in pairs if not any(name in restored for name in each))
+        self.findings.ask(REST, len(pairs))
         violations = still_owed(world, pairs)
         if not violations:
             since = len(world.traffic)
             world.run_for(_QUIET_S)
+            self.findings.ask(QUIET, len(pairs))
             violations = needless_notifications(world, pairs, since)
         world.network.restore()
         return violations
@@ -207,12 +224,13 @@ class Scenario:
             return violations
         self.world.history.append({"t": self.world.now, "do": "calm"})
         self.world.ledger.calms.append(self.world.now)
-        return wrong_tables(self.world)
+        return judge_tables(self.world, self.findings)
 
     def _wait(self, at_most_s: float) -> list[str]:
         """Runs the world until nothing is under way; returns a violation if that takes too long."""
         world = self.world
         until = world.now + at_most_s
+        self.findings.ask(REST)
         while world.now <= until:
             world.run_for(1.0)
             waiting = [name for name, calls in self.calls.open.items() if calls]
@@ -274,6 +292,28 @@ class Scenario:
             event = EventReader(schema).from_fields({**action.fields, "source": action.org})
             self.calls.call(action.org, Publish(event))
 
+    def _do_repeat(self, action: Action) -> None:
+        """Publishes the acknowledged events again that the peer has forgotten.
+
+        Left out are events that a consumer need not recognise (docs/guarantees.md): because it has
+        started since, or may have them only on its disk, or because late subscribers get them.
+        """
+        world, org, ledger = self.world, action.org, self.world.ledger
+        others = [each for name, times in ledger.starts.items() if name != org for each in times]
+        if world.absent or world.tuning.events_in_memory < TUNING.events_in_memory:
+            return
+        undone = [
+            each
+            for each in ledger.publications.values()
+            if each.org == org
+            and each.asked_at > max(others, default=0.0)
+            and ledger.is_undone(each)
+            and not each.available_s
+        ]
+        for each in undone:
+            self.injection.count("repeated publications")
+            self.calls.call(org, each.request)
+
     # --- the federation changes -------------------------------------------------------------------
 
     def _install(self, *at: str) -> None:
@@ -314,8 +354,8 @@ class Scenario:
             world.change_document(world.federation.with_organisation(self.former[org]))
             if org in world.nodes:
                 world.join(org)
-                world.nodes[org].backups.clear()
-                world.nodes[org].snapshots.clear()
+                for copies in world.nodes[org].copies:
+                    copies.clear()
             else:
                 world.add(org, self.plan.clocks[org])
                 world.start(org)

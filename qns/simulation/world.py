@@ -124,7 +124,7 @@ class World:
             node = self.nodes[name]
             if node.is_up or name in self.absent:
                 continue
-            self.ledger.clock_set(self.now, name, node.wall_ahead_s)
+            self.ledger.process_started(self.now, name, node.wall_ahead_s)
             try:
                 first = node.start(self.now, f"{self.chance.getrandbits(64):016x}")
             except (StoreFull, Interrupted) as error:
@@ -133,7 +133,7 @@ class World:
                     self._spread(node, (), error.records)
                 continue
             self._spread(node, first.sends, first.records)
-            self._sleep(node, first.wake_at - node.clock_ahead_s)
+            self._sleep(node, node.wake_at(self.now, first.wake_at))
 
     def kill(self, name: str, at: KillPoint | None = None) -> None:
         """Kills the host at once, or at a point of its next turn."""
@@ -162,14 +162,20 @@ class World:
         node.snapshots.append(copy)
         return copy
 
+    def checkpoint(self, name: str) -> None:
+        """Keeps what the disk of a host that is up has without the commits from now on."""
+        node = self.nodes[name]
+        if node.is_up:
+            node.checkpoints[:] = [Backup(self.now, node.disk.copy())]
+
     def put_back(self, name: str, backup: Backup) -> None:
-        """Restores the host from a backup and starts it."""
+        """Puts an earlier state of the disk back and starts the host."""
         node = self.nodes[name]
         node.die()
         node.disk.put_back(backup.copy)
         if backup.marks is not None:
             node.lineage.write(backup.marks)
-        for copies in (node.backups, node.snapshots):
+        for copies in node.copies:
             copies[:] = [each for each in copies if each.at <= backup.at]
         self.note(name, "restore", since=backup.at)
         self.ledger.restored(self.now, name, backup.at)
@@ -178,8 +184,8 @@ class World:
     def set_clock(self, name: str, jump_s: float) -> None:
         """Makes the clock of a host jump."""
         node = self.nodes[name]
-        node.jump(jump_s)
-        self.ledger.clock_set(self.now, name, node.clock_ahead_s)
+        node.jump(self.now, jump_s)
+        self.ledger.clock_set(self.now, name, node.wall_ahead_s)
 
     # --- time -------------------------------------------------------------------------------------
 

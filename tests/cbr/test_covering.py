@@ -12,7 +12,7 @@ from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.subscription import Subscription
 from qns.cbr.views import ProducerView
 from qns.errors import DuplicateId, NameNotKnown
-from tests.strategies import ALL_TYPES, events, subscriptions
+from tests.strategies import ALL_TYPES, chains, crowds, events
 
 HOSTED = frozenset({"Thing", "Thing/Part"})
 
@@ -20,7 +20,7 @@ HOSTED = frozenset({"Thing", "Thing/Part"})
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[str, Subscription | None]]:
     """Draws valid sequences of subscribes (id, subscription) and unsubscribes (id, None)."""
-    pool = draw(st.lists(subscriptions(), min_size=1, max_size=8))
+    pool = draw(crowds())
     steps: list[tuple[str, Subscription | None]] = []
     alive: list[str] = []
     for number in range(draw(st.integers(1, 24))):
@@ -71,7 +71,7 @@ def test_merge_set_equals_recomputation_and_deltas_replay_to_it(
     assert all(root.contains(alive[id]) for id, root in covered.items())
 
 
-@given(st.lists(subscriptions(), max_size=8), st.lists(events(), min_size=1, max_size=8))
+@given(crowds(), st.lists(events(), min_size=1, max_size=8))
 def test_merged_set_matches_exactly_the_events_that_some_user_subscribed_to(
     wanted: list[Subscription], happened: list[Event]
 ) -> None:
@@ -86,12 +86,31 @@ def test_merged_set_matches_exactly_the_events_that_some_user_subscribed_to(
             assert any(each.matches(event) for each in view) == truth
 
 
-@given(st.lists(subscriptions(), max_size=8))
+@given(crowds())
 def test_exact_merging_never_leaves_more_elements_than_the_merge_set_has(
     wanted: list[Subscription],
 ) -> None:
     merged = oracle.merge_set(wanted)
     assert len(ExactMerge(merged).subscriptions) <= len(merged)
+
+
+@given(chains(), st.permutations(range(3)), st.permutations(range(3)))
+def test_chain_is_covered_by_its_widest_member_in_any_order(
+    chain: list[Subscription], arrival: list[int], departure: list[int]
+) -> None:
+    """Three subscriptions that contain one another come and go; the covered ones reappear."""
+    order: CoveringOrder[int] = CoveringOrder()
+    assert chain[0].contains(chain[1])
+    assert chain[1].contains(chain[2])
+    present: set[int] = set()
+    for place in arrival:
+        order.subscribe(place, chain[place])
+        present.add(place)
+        assert order.merge_set == {chain[min(present)]}
+    for place in departure:
+        order.unsubscribe(place)
+        present.remove(place)
+        assert order.merge_set == ({chain[min(present)]} if present else set())
 
 
 def test_unknown_or_duplicate_id_is_rejected_and_changes_nothing() -> None:

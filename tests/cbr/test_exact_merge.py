@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from qns.cbr import exact_merge, oracle
 from qns.cbr.delta import Delta
+from qns.cbr.event import Event
 from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.subscription import Subscription
 from qns.d2q.language import parse_subscription
 from qns.d2q.printing import write_readable
 from qns.d2q.schema import Schema
-from tests.strategies import events, subscriptions
+from tests.strategies import crowds, events, subscriptions
 
 SCHEMA = Schema(
     "exact", {"A": {"X": "integer", "Y": "integer", "S": "string"}}, {"low": 0.3, "high": 0.9}
@@ -98,9 +99,12 @@ def test_merged_element_never_exceeds_what_can_be_written_and_read() -> None:
         assert parse_subscription(write_readable(element, SCHEMA), SCHEMA) == element
 
 
-@given(st.lists(subscriptions(max_constraints=2), max_size=10), st.lists(events(), max_size=8))
+@given(
+    st.lists(subscriptions(max_constraints=2), max_size=10) | crowds(10),
+    st.lists(events(), max_size=8),
+)
 def test_merged_set_matches_the_same_events_as_the_original_set(
-    several: list[Subscription], happened: list
+    several: list[Subscription], happened: list[Event]
 ) -> None:
     exact = ExactMerge(oracle.merge_set(several)).subscriptions
     for event in happened:

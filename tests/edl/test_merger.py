@@ -22,7 +22,7 @@ from qns.federation.document import Federation
 from qns.iil.interpreter import interpret
 from qns.peer.tables import EXTERNAL, ExternalRow
 from qns.peer.turn import Turn
-from tests.strategies import ALL_TYPES, events, subscriptions
+from tests.strategies import ALL_TYPES, chains, events, subscriptions
 
 TEXTS = [
     "Report",
@@ -80,6 +80,14 @@ class ChangeSubMachine(RuleBasedStateMachine):
         self.names += 1
         wanted = self.wanted[str(self.names)] = interpret(text, WEATHER)
         self.merger.subscribe(self.turn, str(self.names), wanted)
+
+    @rule(chain=chains(subscriptions(WEATHER, 1), WEATHER))
+    def subscribe_chain(self, chain: list[Subscription]) -> None:
+        """Adds three subscriptions that contain one another, the narrowest one first."""
+        for wanted in reversed(chain):
+            self.names += 1
+            self.wanted[str(self.names)] = wanted
+            self.merger.subscribe(self.turn, str(self.names), wanted)
 
     @rule(chosen=st.integers(0, 100))
     def unsubscribe(self, chosen: int) -> None:

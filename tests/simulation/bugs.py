@@ -29,14 +29,18 @@ from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_dispatcher import LocalDispatcher
 from qns.iil.local_subscription_table import LocalSubscription
 from qns.peer import gateway as gateways
+from qns.peer.backoff import Backoff
 from qns.peer.event_log import LoggedEvent
 from qns.peer.gateway import Begun, Gateway
 from qns.peer.inputs import Input
 from qns.peer.layers import ViewProgress
 from qns.peer.lineage import MarkChange
+from qns.peer.past_events import PastEvents
 from qns.peer.peer import Peer
 from qns.peer.ports import Mark
 from qns.peer.publications import Publications
+from qns.peer.steady_time import SteadyTime
+from qns.peer.tuning import Tuning
 from qns.peer.turn import Transaction, Turn
 from qns.store.lineage import MemoryLineage
 
@@ -247,6 +251,16 @@ def epoch_from_the_clock() -> Replacements:
     return {(Gateway, "open"): opened, (gateways, "begin_epoch"): begin_epoch}
 
 
+def clock_step_believed_at_once() -> Replacements:
+    """A process follows every step forward of its clock."""
+
+    def at(steady: SteadyTime, clock: float, passed: float) -> float:
+        steady._now = max(steady._now, clock)
+        return steady._now
+
+    return {(SteadyTime, "at"): at}
+
+
 def mark_written_after_the_store() -> Replacements:
     """The marks that may come next are not written before the store changes."""
     original = MemoryLineage.write
@@ -292,6 +306,24 @@ def no_fence_at_a_start() -> Replacements:
     return {(OutboundStream, "raise_fence"): raise_fence}
 
 
+def pauses_without_a_limit() -> Replacements:
+    """The pauses between attempts to reach another peer double without a limit."""
+
+    def link_backoff(tuning: Tuning) -> Backoff:
+        return Backoff(tuning.first_pause_s, 1e9)
+
+    return {(Tuning, "link_backoff"): property(link_backoff)}
+
+
+def repeated_event_not_recognised() -> Replacements:
+    """A consumer does not recognise an event that a producer publishes again after a setback."""
+
+    def find(past: PastEvents, source: str, id: str, xml: bytes) -> int | None:
+        return None
+
+    return {(PastEvents, "find"): find}
+
+
 def position_in_a_stream_not_stored() -> Replacements:
     """A consumer forgets how far it has come when it opens its store again."""
 
@@ -299,6 +331,20 @@ def position_in_a_stream_not_stored() -> Replacements:
         pass
 
     return {(InboundStream, "put"): put}
+
+
+def epoch_without_a_first_number() -> Replacements:
+    """Lost commits are not noticed at a start, which does not announce where its epoch begins."""
+    original = Producer.start
+
+    def start(producer: Producer, turn: Turn) -> None:
+        with patch.object(OutboundStream, "raise_fence", lambda *_: None):
+            original(producer, turn)
+
+    def note_progress(gateway: Gateway) -> None:
+        pass
+
+    return {(Producer, "start"): start, (Gateway, "note_progress"): note_progress}
 
 
 BUGS: dict[str, Callable[[], Replacements]] = {
@@ -319,11 +365,15 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "group commit keeps only the last turn": commit_keeps_the_last_turn,
     "repeated publication published again": publication_repeated,
     "epoch from the clock": epoch_from_the_clock,
+    "clock step believed at once": clock_step_believed_at_once,
     "mark written after the store": mark_written_after_the_store,
     "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
     "restored producer trusts its views": restored_producer_trusts_its_views,
     "no fence at a start": no_fence_at_a_start,
+    "pauses without a limit": pauses_without_a_limit,
+    "repeated event not recognised": repeated_event_not_recognised,
     "position in a stream not stored": position_in_a_stream_not_stored,
+    "epoch without a first number": epoch_without_a_first_number,
 }
 
 REVEALED_BY: dict[str, tuple[str, ...]] = {
@@ -333,10 +383,14 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "group commit keeps only the last turn": ("slow-disk", "crash"),
     "repeated publication published again": ("slow-peer",),
     "epoch from the clock": ("clock", "crash"),
+    "clock step believed at once": ("clock-step",),
     "mark written after the store": ("recovery",),
     "restored producer ignores a restored consumer": ("restores",),
+    "pauses without a limit": ("split",),
+    "repeated event not recognised": ("repeat", "restore"),
     "position in a stream not stored": ("failing-disk",),
     "no fence at a start": ("snapshot",),
+    "epoch without a first number": ("lose-log",),
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""
