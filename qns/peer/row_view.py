@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from qns.peer.ports import Store
@@ -62,9 +63,20 @@ class RowView:
         found: dict[Key, Any] = {
             row[: table.key]: row for row in self._store.find(table, column, value)
         }
-        for key, row in self._changes(table):
-            found[key] = row if row is not None and row[index] == value else None
+        if self._uncommitted:
+            put = (each.keys_with(table, column, value) for each in self._uncommitted)
+            for key in {*found, *chain.from_iterable(put)}:
+                row = self._latest(table, key, found.get(key))
+                found[key] = row if row is not None and row[index] == value else None
         return _present(found)
+
+    def _latest(self, table: Table[Row], key: Key, stored: Row | None) -> Row | None:
+        """Returns the row with this key, given what the store has."""
+        for transaction in reversed(self._uncommitted):
+            changes = transaction.of(table)
+            if key in changes:
+                return changes[key]
+        return stored
 
     def _changes(self, table: Table[Row]) -> Iterator[tuple[Key, Row | None]]:
         for transaction in self._uncommitted:
