@@ -233,7 +233,7 @@ class Intake:
             return TAKEN
         if len(forwarder.custody) >= consumer.tuning.most_custody:
             return Outcome(False, f"{consumer.me} forwards too much already")
-        if len(consumer.log) >= consumer.tuning.most_events:
+        if consumer.log.in_memory >= consumer.tuning.most_events:
             return Outcome(False, f"{consumer.me} holds too many events")
         try:
             logged = self._log(turn, item)

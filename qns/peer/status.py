@@ -260,10 +260,10 @@ class PeerStatus:
     def full_buffers(self) -> Iterator[tuple[str, str]]:
         """Yields the buffers that are full, each with what that means and how to mend it."""
         tuning = self._iil.tuning
-        if self.events_kept >= tuning.most_events:
+        if self._log.in_memory >= tuning.most_events:
             yield (
-                f"{self.events_kept:,} events are kept, which is the limit most_events",
-                "new ones are rejected as busy until users and organisations have read some",
+                f"{self._log.in_memory:,} events are in memory, which is the limit most_events",
+                "new ones are rejected as busy until some expire or are delivered",
             )
         if self.custody >= tuning.most_custody:
             yield (

@@ -223,7 +223,7 @@ PEERS = (
         name="held-event-deleted",
         kind="what is kept",
         breaks="An event is deleted although it has holders.",
-        old="return not logged.holders and not logged.owed and logged.expires_at <= now",
+        old="return not is_held and logged.expires_at <= now",
         new="return logged.expires_at <= now",
     ),
     _E(
