@@ -8,7 +8,6 @@ first rows are in memory (`queue_rows.py`).
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,6 +15,7 @@ from math import inf
 from typing import Final
 
 from qns.iil.dropped_numbers import DroppedNumbers
+from qns.iil.leases import Leases
 from qns.iil.local_subscription_table import LocalSubscription, LocalSubscriptionTable
 from qns.iil.queue_rows import QueueRows
 from qns.peer.event_log import EventKey, EventLog, LoggedEvent
@@ -64,7 +64,7 @@ class LocalDispatcher:
     _last_member: dict[str, int] = field(default_factory=dict)
     """Delivery group -> the member (`created`) that received the last event: round robin."""
     _order: int = 0
-    _leases: list[tuple[float, str, int]] = field(default_factory=list)
+    _leases: Leases = field(default_factory=Leases)
 
     # --- offering ---------------------------------------------------------------------------------
 
@@ -227,17 +227,24 @@ class LocalDispatcher:
     # --- leases -----------------------------------------------------------------------------------
 
     def next_lease_end(self) -> float:
-        return self._leases[0][0] if self._leases else inf
+        return self._leases.next_end()
 
     def end_leases(self, turn: Turn) -> None:
         """Passes on the events that members of groups have not acknowledged in time."""
-        while self._leases and self._leases[0][0] <= turn.now:
-            _, id, number = heapq.heappop(self._leases)
-            row = self._queues[id].ready.get(number) if id in self._queues else None
-            if row is not None:  # each delivery of a group has one entry in the heap
-                self._pass_on(turn, self.table[id], row)
+        while (run := self._leases.take(turn.now)) is not None:
+            queue = self._queues.get(run.subscription)
+            rows = [] if queue is None else queue.ready.between(run.first, run.last)
+            longest, next_end = turn.now + self.lease_s, inf
+            for row in rows:
+                end = row.lease_until
+                if end <= run.end or end > longest:  # the clock may have been set back
+                    end = self._pass_on(turn, self.table[run.subscription], row)
+                next_end = min(next_end, end)
+            if next_end < inf:
+                self._leases.add_again(run, next_end)
 
-    def _pass_on(self, turn: Turn, member: LocalSubscription, row: DeliveryRow) -> None:
+    def _pass_on(self, turn: Turn, member: LocalSubscription, row: DeliveryRow) -> float:
+        """Passes a delivery to another member; returns the end of its lease if none can get it."""
         logged = self.log[row.source, row.event]
         others = [
             each
@@ -247,12 +254,12 @@ class LocalDispatcher:
         if not others:  # no other member can receive it
             later = row._replace(lease_until=turn.now + self.lease_s)
             self._queue(member.id).ready.replace(later)
-            self._watch(later)
             turn.put(DELIVERIES, later)
-            return
+            return later.lease_until
         self._remove(turn, row)
         self._lapse(turn, member, logged)
         self._hand_out(turn, logged, member.group, others)
+        return inf
 
     def _lapse(self, turn: Turn, member: LocalSubscription, logged: LoggedEvent) -> None:
         source, event = logged.key
@@ -276,8 +283,9 @@ class LocalDispatcher:
         for delivery in store.rows(DELIVERIES):
             is_too_long = longest < delivery.lease_until < inf
             recovered = delivery._replace(lease_until=longest) if is_too_long else delivery
-            self._queue(delivery.subscription).ready.add(recovered)
-            self._watch(recovered)
+            is_in_memory = self._queue(delivery.subscription).ready.add(recovered)
+            if recovered.lease_until < inf:
+                self._leases.add(recovered, is_in_memory=is_in_memory)
             self.log.recover_queued((delivery.source, delivery.event))
         for queued in store.rows(QUEUED):
             self._queue(queued.subscription).waiting.add(queued)
@@ -312,9 +320,9 @@ class LocalDispatcher:
         queue = self._queue(to.id)
         logged.queued += 1
         turn.transaction.put(DELIVERIES, row)
-        queue.ready.add(row)
+        is_in_memory = queue.ready.add(row)
         if lease_until < inf:
-            self._watch(row)
+            self._leases.add(row, is_in_memory=is_in_memory)
         turn.records.append(
             {
                 "do": "ntfy",
@@ -328,7 +336,7 @@ class LocalDispatcher:
         outcomes = turn.outcomes
         outcomes.deliveries.append(row)
         outcomes.published_us.append(logged.event.published_us)
-        if len(queue) > self.longest_queue:
+        if self.longest_queue < inf and len(queue) > self.longest_queue:
             self._shorten(turn, to, queue)
 
     def _shorten(self, turn: Turn, to: LocalSubscription, queue: _Queue) -> None:
@@ -359,11 +367,6 @@ class LocalDispatcher:
                 about = {"sub": to.id, "number": number, "limit": self.longest_queue}
                 turn.outcomes.incidents.append(Incident(IncidentKind.OVERFLOW, about))
         self.table.counted(to)
-
-    def _watch(self, row: DeliveryRow) -> None:
-        """Notes when the delivery passes to another member, if it is one of a group."""
-        if row.lease_until < inf:
-            heapq.heappush(self._leases, (row.lease_until, row.subscription, row.number))
 
     def _remove(self, turn: Turn, row: DeliveryRow | QueuedRow) -> None:
         queue = self._queue(row.subscription)

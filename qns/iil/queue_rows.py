@@ -51,13 +51,17 @@ class QueueRows(Generic[QueueRow]):
     def has_rows_on_disk(self) -> bool:
         return self._on_disk > 0
 
-    def add(self, row: QueueRow) -> None:
-        """Adds a row that the turn or the store has; its number is higher than all before."""
+    def add(self, row: QueueRow) -> bool:
+        """Adds a row that the turn or the store has; its number is higher than all before.
+
+        Returns True if the row is in memory.
+        """
         if self._on_disk or len(self._rows) >= self.most_in_memory:
             self._on_disk += 1
-        else:
-            self._rows[row[_NUMBER]] = row
-            self._upto = row[_NUMBER]
+            return False
+        self._rows[row[_NUMBER]] = row
+        self._upto = row[_NUMBER]
+        return True
 
     def replace(self, row: QueueRow) -> None:
         """Replaces the row of the same number."""
@@ -96,6 +100,14 @@ class QueueRows(Generic[QueueRow]):
             yield from rows
             is_on_disk = len(rows) == limit
             last = rows[-1][_NUMBER] if rows else last
+
+    def between(self, first: int, last: int) -> list[QueueRow]:
+        """Returns the rows of these numbers in order."""
+        if first == last:
+            row = self.get(first)
+            return [] if row is None else [row]
+        rows = self.after(first - 1, last - first + 1)
+        return list(takewhile(lambda row: row[_NUMBER] <= last, rows))
 
     def upto(self, number: int) -> Iterator[QueueRow]:
         """Yields the rows up to a number in order; each may be removed when it has been yielded."""

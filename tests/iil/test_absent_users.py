@@ -173,6 +173,7 @@ def test_memory_does_not_grow_with_the_queue_of_a_user_who_is_away(away: str) ->
         assert rows_in_memory() - before <= 110
         assert len(list(log)) <= 60
         assert log.in_memory <= 60
+        assert len(peer.gateway.peer.iil.dispatcher._leases) <= 200
         before_restart = status.oldest_unread
         peer.crash()
         log, status = peer.gateway.peer.log, peer.gateway.peer.status
@@ -180,6 +181,7 @@ def test_memory_does_not_grow_with_the_queue_of_a_user_who_is_away(away: str) ->
         assert rows_in_memory() - before <= 110
         assert log.in_memory <= 60
         assert status.oldest_unread == before_restart
+        assert len(peer.gateway.peer.iil.dispatcher._leases) <= 200
 
 
 def test_recovery_of_a_long_queue_keeps_a_bounded_number_of_rows(

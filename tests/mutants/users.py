@@ -160,8 +160,8 @@ USERS = (
         name="lapsed-lease-not-passed-on",
         kind="delivery",
         breaks="An event that a member of a group does not acknowledge stays with it.",
-        old="                self._pass_on(turn, self.table[id], row)",
-        new="                pass",
+        old="end = self._pass_on(turn, self.table[run.subscription], row)",
+        new="end = longest",
     ),
     _D(
         name="delivery-not-held",
