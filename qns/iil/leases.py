@@ -48,6 +48,7 @@ class Leases:
         end, id, number = row.lease_until, row.subscription, row.number
         if is_in_memory:
             heapq.heappush(self._heap, (end, id, number))
+            self._growing.pop(id, None)  # so that runs do not overlap, and numbers keep their order
             return
         run = self._growing.get(id)
         if run is not None and number < run.first + LONGEST_RUN and end >= run.end:

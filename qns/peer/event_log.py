@@ -46,8 +46,9 @@ class LoggedEvent:
     """Children and other holders that are in memory themselves."""
     owed: int = 0
     """Consumers that have not acknowledged it."""
-    queued: int = 0
-    """Rows that it has in the queues of users: unread deliveries, and events that wait."""
+    queued: float = 0
+    """Rows that it has in the queues of users: unread deliveries, and events that wait. It is
+    infinite if the event was loaded from the store, which then tells whether there are any."""
     served: frozenset[str] = frozenset()
     """The delivery groups that have received it."""
     offered_to: int = -1
@@ -191,7 +192,7 @@ class EventLog:
         logged = self._events.get(key)
         if logged is not None:
             logged.queued -= 1
-        if logged is None or not logged.queued:
+        if logged is None or logged.queued in (0, inf):
             self._unneeded.add(key)
 
     def add_served(self, turn: Turn, logged: LoggedEvent, group: str) -> None:
@@ -284,8 +285,10 @@ class EventLog:
     def _is_unneeded(self, key: EventKey, now: float) -> bool:
         logged = self._events.get(key)
         if logged is not None:
-            is_held = logged.holders or logged.owed or logged.queued
-            return not is_held and logged.expires_at <= now
+            is_held = logged.holders or logged.owed or 0 < logged.queued < inf
+            if is_held or logged.expires_at > now:
+                return False
+            return not logged.queued or not self._is_queued(key)
         if not self._on_disk or key not in self._maybe_on_disk:
             return False
         assert self._view is not None
@@ -313,7 +316,7 @@ class EventLog:
             return None
         logged = self._logged(row)
         logged.owed = self.count_owed(key)
-        logged.queued = self._count_queued(key)
+        logged.queued = inf
         logged.served = self._served_on_disk(key)
         logged.holders = self._held_on_disk.pop(key, 0)
         self._put(logged)
@@ -322,16 +325,12 @@ class EventLog:
 
     def _is_needed_on_disk(self, key: EventKey) -> bool:
         """True if an event that is only in the store is owed or in the queue of a user."""
-        return bool(self._count_queued(key) or self.count_owed(key))
+        return self._is_queued(key) or self.count_owed(key) > 0
 
-    def _count_queued(self, key: EventKey) -> int:
-        """Returns how many rows an event that is only in the store has in the queues of users."""
+    def _is_queued(self, key: EventKey) -> bool:
+        """True if the store has a row of the event in the queue of a user."""
         assert self._view is not None
-        source, event = key
-        unread = sum(each.source == source for each in self._view.find(DELIVERIES, "event", event))
-        return unread + sum(
-            each.source == source for each in self._view.find(QUEUED, "event", event)
-        )
+        return self._view.has_event(DELIVERIES, *key) or self._view.has_event(QUEUED, *key)
 
     def _served_on_disk(self, key: EventKey) -> frozenset[str]:
         """Returns the delivery groups that have received an event that is only in the store."""

@@ -7,10 +7,13 @@ key. The names of the columns are a released format: `joined` is an incarnation 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Key = tuple[Any, ...]
+
+ALL: Final = 2**63 - 1
+"""A limit beyond every number of rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import apsw
 
 from qns.errors import QnsError, StoreFailed, StoreFull
-from qns.peer.tables import Key, Row, Table
+from qns.peer.tables import ALL, Key, Row, Table
 from qns.peer.turn import Transaction
 from qns.store import connection as connections
 from qns.store.checksums import PageReader, described, has_checksums
@@ -145,9 +145,9 @@ class SqliteStore:
         layout_of(table).check_key((*prefix, after))
         return self._made(table, self._read(_STATEMENTS[table].scan, (*prefix, after, limit)))
 
-    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
+    def find(self, table: Table[Row], column: str, value: object, limit: int = ALL) -> list[Row]:
         layout_of(table).place_of(column)
-        return self._made(table, self._read(_STATEMENTS[table].find[column], (value,)))
+        return self._made(table, self._read(_STATEMENTS[table].find[column], (value, limit)))
 
     def _made(self, table: Table[Row], found: list[Any]) -> list[Row]:
         return list(map(layout_of(table).table.row._make, found))
@@ -371,7 +371,7 @@ def _statements(layout: TableLayout) -> _Statements:
         row=f"{select} WHERE ({keys}) = ({key_marks})",
         scan=f"{select} WHERE {before}{last} > ? ORDER BY {last} LIMIT ?",
         find={
-            column: f'{select} WHERE "{column}" = ? ORDER BY {keys}'
+            column: f'{select} WHERE "{column}" = ? ORDER BY {keys} LIMIT ?'
             for column in layout.table.indexed
         },
     )

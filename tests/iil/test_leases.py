@@ -55,17 +55,13 @@ def test_leases_end_in_order_whether_deliveries_are_in_memory_or_on_the_disk(
     for all_in_memory in (True, False):
         leases, ends, extended = Leases(), dict[Key, float](), set[Key]()
         numbers = {"a": 0, "b": 0}
-        on_disk: set[str] = set()
         for id, end, is_near, is_extended in deliveries:
             numbers[id] += 1
             key = (id, numbers[id])
             ends[key] = end
             if is_extended:
                 extended.add(key)
-            if not is_near:
-                on_disk.add(id)  # from then on all are, as in a queue
-            is_in_memory = all_in_memory or id not in on_disk
-            leases.add(row_of(*key, end), is_in_memory=is_in_memory)
+            leases.add(row_of(*key, end), is_in_memory=all_in_memory or is_near)
         assert leases.next_end() == min(ends.values(), default=float("inf"))
         results.append(ended(leases, ends, extended, range(0, 20, step)))
         assert not ends
