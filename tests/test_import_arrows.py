@@ -68,8 +68,7 @@ ARROWS: dict[str, set[str]] = {
     },
     "peer.layers": {"peer.turn", "peer.event_log", "cbr"},
     # Not edl: peer joins the two.
-    "iil": {*_PARTS, *_CORE}
-    - {"peer.backoff", "peer.row_view", "peer.bloom_filter", "peer.past_events"},
+    "iil": {*_PARTS, *_CORE} - {"peer.backoff", "peer.bloom_filter", "peer.past_events"},
     "edl": {*_PARTS, *_CORE} - {"peer.bloom_filter"},  # not iil: peer joins the two
     "peer": {"iil", "edl", *_PARTS, *_CORE}
     - {"peer.backoff", "peer.state_machine", "peer.bloom_filter", "peer.past_events"},

@@ -44,9 +44,10 @@ from qns.iil.requests import (
     Unsubscribed,
 )
 from qns.iil.stability import Stability
-from qns.peer.event_log import EventKey, EventLog, LoggedEvent
+from qns.peer.event_log import EventLog, LoggedEvent
 from qns.peer.layers import Interest, ViewProgress
 from qns.peer.ports import Index, Mark, Store
+from qns.peer.row_view import RowView
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Turn
 
@@ -67,13 +68,25 @@ class InternalInterfaceLayer:
 
     @classmethod
     def build(
-        cls, schema: Schema, log: EventLog, tuning: Tuning, start: Mark, index: Index[str]
+        cls,
+        schema: Schema,
+        log: EventLog,
+        view: RowView,
+        tuning: Tuning,
+        start: Mark,
+        index: Index[str],
     ) -> InternalInterfaceLayer:
         """Returns the layer for a start of the peer that begins with this mark."""
         table = LocalSubscriptionTable(index, NumberSeries(start), tuning.ended_remembered)
         stability = Stability()
         dispatcher = LocalDispatcher(
-            table, log, stability.is_pending, tuning.lease_s, tuning.longest_queue
+            table,
+            log,
+            stability.is_pending,
+            tuning.lease_s,
+            tuning.longest_queue,
+            view,
+            tuning.unread_in_memory,
         )
         matcher = LocalMatcher(table)
         return cls(schema, log, tuning, start.epoch, table, matcher, stability, dispatcher)
@@ -367,10 +380,6 @@ class InternalInterfaceLayer:
     def put_counters(self, turn: Turn) -> None:
         """Writes the counters of subscriptions that changed in the turn."""
         self.table.put_counters(turn)
-
-    def forget(self, turn: Turn, key: EventKey) -> None:
-        """Removes an event that has left the log."""
-        self.dispatcher.forget(turn, key)
 
     def next_due(self) -> float:
         return min(self.table.next_expiry(), self.dispatcher.next_lease_end())

@@ -2,25 +2,31 @@
 
 A delivery is a numbered row in the queue of a subscription; its commit is the notification. Events
 for a subscription that is paused, or pending at the producer, wait in a queue of their own and
-become deliveries later. In a delivery group each event goes to one member.
+become deliveries later. In a delivery group each event goes to one member. Of a long queue only the
+first rows are in memory (`queue_rows.py`).
 """
 
 from __future__ import annotations
 
-import heapq
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import islice
 from math import inf
+from typing import Final
 
 from qns.iil.dropped_numbers import DroppedNumbers
+from qns.iil.leases import Leases
 from qns.iil.local_subscription_table import LocalSubscription, LocalSubscriptionTable
+from qns.iil.queue_rows import QueueRows
 from qns.peer.event_log import EventKey, EventLog, LoggedEvent
 from qns.peer.outcomes import Incident, IncidentKind
 from qns.peer.ports import Store
-from qns.peer.tables import DELIVERIES, QUEUED, SERVED, DeliveryRow, QueuedRow, ServedRow
+from qns.peer.row_view import RowView
+from qns.peer.tables import DELIVERIES, QUEUED, DeliveryRow, QueuedRow
 from qns.peer.turn import Turn
+
+_ROWS_PER_ANSWER: Final = 500
+"""As many rows of a long queue are read at once for a pull; most answers have fewer."""
 
 IsPending = Callable[[str, str], bool]
 """True if the subscription is pending at the producer."""
@@ -30,9 +36,16 @@ IsPending = Callable[[str, str], bool]
 class _Queue:
     """The queue of one subscription: deliveries that can be read, and events that wait."""
 
-    ready: OrderedDict[int, DeliveryRow] = field(default_factory=OrderedDict)
-    """By number. Ordered, because a dict is slow to find its first key after many deletions."""
-    waiting: OrderedDict[int, QueuedRow] = field(default_factory=OrderedDict)
+    ready: QueueRows[DeliveryRow]
+    waiting: QueueRows[QueuedRow]
+
+    def __len__(self) -> int:
+        return len(self.ready) + len(self.waiting)
+
+    def rows(self) -> Iterator[DeliveryRow | QueuedRow]:
+        """Yields every row; each may be removed when it has been yielded."""
+        yield from self.ready.after(0)
+        yield from self.waiting.after(0)
 
 
 @dataclass(slots=True, eq=False)
@@ -43,14 +56,15 @@ class LocalDispatcher:
     lease_s: float
     longest_queue: float
     """The operator's limit: deliveries and waiting events of one subscription."""
+    view: RowView
+    """Where the rows of long queues are read."""
+    unread_in_memory: float
     dropped: DroppedNumbers = field(default_factory=DroppedNumbers)
     _queues: dict[str, _Queue] = field(default_factory=dict)
-    _served: dict[EventKey, set[str]] = field(default_factory=dict)
-    """Available event -> the delivery groups that have received it."""
     _last_member: dict[str, int] = field(default_factory=dict)
     """Delivery group -> the member (`created`) that received the last event: round robin."""
     _order: int = 0
-    _leases: list[tuple[float, str, int]] = field(default_factory=list)
+    _leases: Leases = field(default_factory=Leases)
 
     # --- offering ---------------------------------------------------------------------------------
 
@@ -71,7 +85,7 @@ class LocalDispatcher:
     ) -> None:
         """Delivers held and late events, in order, to a subscription that became stable."""
         queue = self._queue(subscription.id)
-        held = [row for row in queue.waiting.values() if row.held and row.source == source]
+        held = [row for row in queue.waiting.after(0) if row.held and row.source == source]
         events = {logged.key: logged for logged in late}
         for row in held:
             logged = self.log[row.source, row.event]
@@ -96,12 +110,12 @@ class LocalDispatcher:
     def _offer_group(
         self, turn: Turn, logged: LoggedEvent, group: str, members: list[LocalSubscription]
     ) -> None:
-        if group in self._served.get(logged.key, ()):
+        if group in logged.served:
             return
         source = logged.event.source
         stable = [each for each in members if not self.is_pending(each.id, source)]
         ready = [each for each in stable if not each.is_paused]
-        queued = self._queued_in(group, logged.key)
+        queued = self._queued_in(group, logged)
         if ready:
             for row in queued:
                 self._unqueue(turn, row)
@@ -121,8 +135,7 @@ class LocalDispatcher:
         to = next((each for each in members if each.created > last), members[0])
         self._last_member[group] = to.created
         self._deliver(turn, logged, to, turn.now + self.lease_s)
-        self._served.setdefault(logged.key, set()).add(group)
-        turn.put(SERVED, ServedRow(group, *logged.key))
+        self.log.add_served(turn, logged, group)
 
     # --- pausing and ending -----------------------------------------------------------------------
 
@@ -131,7 +144,7 @@ class LocalDispatcher:
         if subscription.group:
             self._take_over(turn, subscription)
             return
-        for row in list(self._queue(subscription.id).waiting.values()):
+        for row in self._queue(subscription.id).waiting.after(0):
             if not row.held and self._unqueue(turn, row):
                 self._deliver(turn, self.log[row.source, row.event], subscription, inf)
 
@@ -140,7 +153,7 @@ class LocalDispatcher:
         rows = [
             row
             for member in self.table.members(subscription.group)
-            for row in self._queue(member.id).waiting.values()
+            for row in self._queue(member.id).waiting.after(0)
             if not self.is_pending(subscription.id, row.source)
         ]
         for row in sorted(rows, key=lambda row: row.order):
@@ -152,34 +165,25 @@ class LocalDispatcher:
     def count_dropped(self, subscription: LocalSubscription) -> int:
         """Returns how many events no other member could receive if the subscription ended."""
         queue = self._queue(subscription.id)
-        rows: list[DeliveryRow | QueuedRow] = [*queue.ready.values(), *queue.waiting.values()]
         if not subscription.group:
-            return len(rows)
-        return sum(not self._others(subscription, self.log[row.source, row.event]) for row in rows)
+            return len(queue)
+        return sum(
+            not self._others(subscription, self.log[row.source, row.event]) for row in queue.rows()
+        )
 
     def end(self, turn: Turn, subscription: LocalSubscription) -> None:
         """Removes its queue; in a group, unacknowledged events pass to other members."""
-        queue = self._queues.pop(subscription.id, _Queue())
-        for ready in queue.ready.values():
-            turn.delete(DELIVERIES, subscription.id, ready.number)
-        for waiting in queue.waiting.values():
-            turn.delete(QUEUED, subscription.id, waiting.order)
+        for row in self._queue(subscription.id).rows():
+            logged = self.log[row.source, row.event] if subscription.group else None
+            self._remove(turn, row)
+            if logged is not None:
+                if isinstance(row, DeliveryRow):
+                    self._lapse(turn, subscription, logged)
+                others = self._others(subscription, logged)
+                if others:
+                    self._offer_group(turn, logged, subscription.group, others)
+        del self._queues[subscription.id]
         self.dropped.remove(turn, subscription.id)
-        rows: list[DeliveryRow | QueuedRow] = [*queue.ready.values(), *queue.waiting.values()]
-        for row in rows:
-            if subscription.group:
-                self._pass_to_others(turn, subscription, row)
-            self.log.release((row.source, row.event))
-
-    def _pass_to_others(
-        self, turn: Turn, subscription: LocalSubscription, row: DeliveryRow | QueuedRow
-    ) -> None:
-        logged = self.log[row.source, row.event]
-        if isinstance(row, DeliveryRow):
-            self._lapse(turn, subscription, logged)
-        others = self._others(subscription, logged)
-        if others:
-            self._offer_group(turn, logged, subscription.group, others)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -188,57 +192,59 @@ class LocalDispatcher:
     ) -> list[tuple[int, LoggedEvent]]:
         """Returns deliveries after a number, oldest first; changes nothing."""
         found: list[tuple[int, LoggedEvent]] = []
-        for number, row in self._queue(id).ready.items():  # in order of their numbers
-            if len(found) >= limit:
+        for row in islice(self._queue(id).ready.after(after, _ROWS_PER_ANSWER), limit):
+            logged = self.log[row.source, row.event]
+            most_bytes -= len(logged.xml)
+            if found and most_bytes < 0:
                 break
-            if number > after:
-                logged = self.log[row.source, row.event]
-                most_bytes -= len(logged.xml)
-                if found and most_bytes < 0:
-                    break
-                found.append((number, logged))
+            found.append((row.number, logged))
         return found
 
     def acknowledge(self, turn: Turn, id: str, upto: int) -> int:
         """Removes the deliveries up to a number; returns how many there were."""
         ready = self._queue(id).ready
-        done = list(takewhile(lambda number: number <= upto, ready))
-        for number in done:
-            self._remove(turn, ready[number])
+        count = 0
+        for row in ready.upto(upto):
+            self._remove(turn, row)
+            count += 1
+        ready.first()  # is read next: from the disk, if memory has no more rows
         self.dropped.acknowledge(turn, id, upto)
-        turn.record("ack", sub=id, upto=upto, count=len(done))
-        return len(done)
+        turn.record("ack", sub=id, upto=upto, count=count)
+        return count
 
     def depth(self, id: str) -> int:
-        queue = self._queue(id)
-        return len(queue.ready) + len(queue.waiting)
+        return len(self._queue(id))
 
     def find(self, id: str, key: EventKey) -> DeliveryRow | QueuedRow | None:
         """Returns where an event is in the queue of a subscription; None if it is not there."""
         queue = self._queue(id)
-        rows: Iterable[DeliveryRow | QueuedRow] = chain(
-            queue.ready.values(), queue.waiting.values()
-        )
-        return next((row for row in rows if (row.source, row.event) == key), None)
+        return queue.ready.find(*key) or queue.waiting.find(*key)
 
     def oldest_unread(self, id: str) -> DeliveryRow | None:
         """Returns the oldest delivery that the user has not acknowledged."""
-        return next(iter(self._queue(id).ready.values()), None)
+        return self._queue(id).ready.first()
 
     # --- leases -----------------------------------------------------------------------------------
 
     def next_lease_end(self) -> float:
-        return self._leases[0][0] if self._leases else inf
+        return self._leases.next_end()
 
     def end_leases(self, turn: Turn) -> None:
         """Passes on the events that members of groups have not acknowledged in time."""
-        while self._leases and self._leases[0][0] <= turn.now:
-            _, id, number = heapq.heappop(self._leases)
-            row = self._queues[id].ready.get(number) if id in self._queues else None
-            if row is not None and row.lease_until <= turn.now:
-                self._pass_on(turn, self.table[id], row)
+        while (run := self._leases.take(turn.now)) is not None:
+            queue = self._queues.get(run.subscription)
+            rows = [] if queue is None else queue.ready.between(run.first, run.last)
+            longest, next_end = turn.now + self.lease_s, inf
+            for row in rows:
+                end = row.lease_until
+                if end <= run.end or end > longest:  # the clock may have been set back
+                    end = self._pass_on(turn, self.table[run.subscription], row)
+                next_end = min(next_end, end)
+            if next_end < inf:
+                self._leases.add_again(run, next_end)
 
-    def _pass_on(self, turn: Turn, member: LocalSubscription, row: DeliveryRow) -> None:
+    def _pass_on(self, turn: Turn, member: LocalSubscription, row: DeliveryRow) -> float:
+        """Passes a delivery to another member; returns the end of its lease if none can get it."""
         logged = self.log[row.source, row.event]
         others = [
             each
@@ -247,22 +253,20 @@ class LocalDispatcher:
         ]
         if not others:  # no other member can receive it
             later = row._replace(lease_until=turn.now + self.lease_s)
-            self._keep(later)
+            self._queue(member.id).ready.replace(later)
             turn.put(DELIVERIES, later)
-            return
-        self.log.hold(logged.key)
+            return later.lease_until
         self._remove(turn, row)
         self._lapse(turn, member, logged)
         self._hand_out(turn, logged, member.group, others)
-        self.log.release(logged.key)
+        return inf
 
     def _lapse(self, turn: Turn, member: LocalSubscription, logged: LoggedEvent) -> None:
         source, event = logged.key
         turn.report(
             IncidentKind.LAPSE, sub=member.id, group=member.group, source=source, event=event
         )
-        self._served.get(logged.key, set()).discard(member.group)
-        turn.delete(SERVED, member.group, source, event)
+        self.log.remove_served(turn, logged, member.group)
 
     def _others(self, member: LocalSubscription, logged: LoggedEvent) -> list[LocalSubscription]:
         """Returns the other members of the member's group that match the event."""
@@ -272,41 +276,39 @@ class LocalDispatcher:
             if each is not member and each.subscription.matches(logged.event)
         ]
 
-    def forget(self, turn: Turn, key: EventKey) -> None:
-        """Removes an event that has left the log."""
-        for group in self._served.pop(key, ()):
-            turn.delete(SERVED, group, *key)
-
     # --- rows -------------------------------------------------------------------------------------
 
     def recover_from(self, store: Store, now: float) -> None:
         longest = now + self.lease_s  # the clock may have been set back
         for delivery in store.rows(DELIVERIES):
             is_too_long = longest < delivery.lease_until < inf
-            self._keep(delivery._replace(lease_until=longest) if is_too_long else delivery)
-            self.log.hold((delivery.source, delivery.event))
+            recovered = delivery._replace(lease_until=longest) if is_too_long else delivery
+            is_in_memory = self._queue(delivery.subscription).ready.add(recovered)
+            if recovered.lease_until < inf:
+                self._leases.add(recovered, is_in_memory=is_in_memory)
+            self.log.recover_queued((delivery.source, delivery.event))
         for queued in store.rows(QUEUED):
-            self._queue(queued.subscription).waiting[queued.order] = queued
+            self._queue(queued.subscription).waiting.add(queued)
             self._order = max(self._order, queued.order)
-            self.log.hold((queued.source, queued.event))
-        for served in store.rows(SERVED):
-            key = (served.source, served.event)
-            self._served.setdefault(key, set()).add(served.delivery_group)
+            self.log.recover_queued((queued.source, queued.event))
         self.dropped.recover_from(store)
 
     def _queue(self, id: str) -> _Queue:
         found = self._queues.get(id)
         if found is None:
-            found = self._queues[id] = _Queue()
+            view, most = self.view, self.unread_in_memory
+            found = self._queues[id] = _Queue(
+                QueueRows(DELIVERIES, id, view, most), QueueRows(QUEUED, id, view, most)
+            )
         return found
 
-    def _queued_in(self, group: str, key: EventKey) -> list[QueuedRow]:
-        return [
-            row
-            for member in self.table.members(group)
-            for row in self._queue(member.id).waiting.values()
-            if (row.source, row.event) == key
-        ]
+    def _queued_in(self, group: str, logged: LoggedEvent) -> list[QueuedRow]:
+        """Returns the row of an event that waits at a member of the group, if there is one."""
+        if not logged.queued:
+            return []
+        members = self.table.members(group)
+        found = (self._queue(member.id).waiting.find(*logged.key) for member in members)
+        return [row for row in found if row is not None]
 
     def _deliver(
         self, turn: Turn, logged: LoggedEvent, to: LocalSubscription, lease_until: float
@@ -315,9 +317,12 @@ class LocalDispatcher:
         source, event = logged.key
         number = self.table.next_delivery(turn, to)
         row = DeliveryRow(to.id, number, source, event, lease_until, turn.now)
-        queue = self._keep(row)
-        logged.holders += 1
+        queue = self._queue(to.id)
+        logged.queued += 1
         turn.transaction.put(DELIVERIES, row)
+        is_in_memory = queue.ready.add(row)
+        if lease_until < inf:
+            self._leases.add(row, is_in_memory=is_in_memory)
         turn.records.append(
             {
                 "do": "ntfy",
@@ -331,7 +336,7 @@ class LocalDispatcher:
         outcomes = turn.outcomes
         outcomes.deliveries.append(row)
         outcomes.published_us.append(logged.event.published_us)
-        if len(queue.ready) + len(queue.waiting) > self.longest_queue:
+        if self.longest_queue < inf and len(queue) > self.longest_queue:
             self._shorten(turn, to, queue)
 
     def _shorten(self, turn: Turn, to: LocalSubscription, queue: _Queue) -> None:
@@ -340,14 +345,13 @@ class LocalDispatcher:
         An event that waits gets a number when it is dropped: numbers are dense, so that the reader
         learns of everything that is missing.
         """
-        while len(queue.ready) + len(queue.waiting) > self.longest_queue:
-            row: DeliveryRow | QueuedRow
-            if queue.ready:
-                number, row = next(iter(queue.ready.items()))
-                self._remove(turn, row)
+        while len(queue) > self.longest_queue:
+            row = queue.ready.first() or queue.waiting.first()
+            assert row is not None
+            self._remove(turn, row)
+            if isinstance(row, DeliveryRow):
+                number = row.number
             else:
-                row = next(iter(queue.waiting.values()))
-                self._unqueue(turn, row)
                 number = self.table.next_delivery(turn, to)
             to.dropped += 1
             turn.record(
@@ -364,19 +368,15 @@ class LocalDispatcher:
                 turn.outcomes.incidents.append(Incident(IncidentKind.OVERFLOW, about))
         self.table.counted(to)
 
-    def _keep(self, row: DeliveryRow) -> _Queue:
-        queue = self._queues.get(row.subscription)
-        if queue is None:
-            queue = self._queues[row.subscription] = _Queue()
-        queue.ready[row.number] = row
-        if row.lease_until < inf:
-            heapq.heappush(self._leases, (row.lease_until, row.subscription, row.number))
-        return queue
-
-    def _remove(self, turn: Turn, row: DeliveryRow) -> None:
-        del self._queue(row.subscription).ready[row.number]
-        turn.delete(DELIVERIES, row.subscription, row.number)
-        self.log.release((row.source, row.event))
+    def _remove(self, turn: Turn, row: DeliveryRow | QueuedRow) -> None:
+        queue = self._queue(row.subscription)
+        if isinstance(row, DeliveryRow):
+            queue.ready.remove(row)
+            turn.delete(DELIVERIES, row.subscription, row.number)
+        else:
+            queue.waiting.remove(row)
+            turn.delete(QUEUED, row.subscription, row.order)
+        self.log.dequeue((row.source, row.event))
 
     def _enqueue(
         self, turn: Turn, logged: LoggedEvent, to: LocalSubscription, *, held: bool
@@ -384,16 +384,15 @@ class LocalDispatcher:
         self._order += 1
         row = QueuedRow(to.id, self._order, *logged.key, int(held))
         queue = self._queue(to.id)
-        queue.waiting[row.order] = row
-        self.log.hold(logged.key)
+        logged.queued += 1
         turn.put(QUEUED, row)
-        if len(queue.ready) + len(queue.waiting) > self.longest_queue:
+        queue.waiting.add(row)
+        if len(queue) > self.longest_queue:
             self._shorten(turn, to, queue)
 
     def _unqueue(self, turn: Turn, row: QueuedRow) -> bool:
         """Removes an event that waits; returns False if the limit has dropped it meanwhile."""
-        if self._queue(row.subscription).waiting.pop(row.order, None) is None:
+        if self._queue(row.subscription).waiting.get(row.order) is None:
             return False
-        turn.delete(QUEUED, row.subscription, row.order)
-        self.log.release((row.source, row.event))
+        self._remove(turn, row)
         return True

@@ -1,9 +1,10 @@
 """Event log: the events that this peer published or received and still needs.
 
 An event is kept while it is available to late subscribers (semantics §8), while it is owed to a
-consumer that has not acknowledged it, or while it has other holders: a child in a diffusion tree, a
-user who has not read it. Memory has the events that are available and, up to a limit, the others.
-Those beyond the limit are only in the store and are read when they are sent or delivered.
+consumer that has not acknowledged it, while it is in the queue of a user, or while it has other
+holders: a child in a diffusion tree, an entry that is held back. Memory has the events that are
+available and, up to a limit, the others. Those beyond the limit are only in the store and are read
+when they are sent or delivered; who needs them is then found in the store as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from qns.peer.bloom_filter import BloomFilter
 from qns.peer.past_events import PastEvents
 from qns.peer.ports import Store
 from qns.peer.row_view import RowView
-from qns.peer.tables import EVENTS, EventRow
+from qns.peer.tables import DELIVERIES, EVENTS, QUEUED, SERVED, EventRow, ServedRow
 from qns.peer.turn import Turn
 
 EventKey = tuple[str, str]
@@ -43,9 +44,14 @@ class LoggedEvent:
     taken: bool = False
     """True if it has been offered to the local users."""
     holders: int = 0
-    """Users, children and other holders that need it in memory."""
+    """Children and other holders that are in memory themselves."""
     owed: int = 0
     """Consumers that have not acknowledged it."""
+    queued: float = 0
+    """Rows that it has in the queues of users: unread deliveries, and events that wait. It is
+    infinite if the event was loaded from the store, which then tells whether there are any."""
+    served: frozenset[str] = frozenset()
+    """The delivery groups that have received it."""
     offered_to: int = -1
     """The newest subscription (`created`) when it was offered to the local users; -1 if it was not,
     or before this start, or if this organisation published it."""
@@ -91,7 +97,9 @@ class EventLog:
         """The number of events that are only in the store."""
         self._maybe_on_disk = BloomFilter()
         self._held_on_disk: dict[EventKey, int] = {}
-        """The holders of events that are only in the store."""
+        """The holders of events that are only in the store; users' queues do not count."""
+        self._served_rows = 0
+        """The number of rows in the table `served`."""
         self._is_checked = True
         """False until the events that are only in the store have been checked after a start."""
         self._added = 0
@@ -105,7 +113,7 @@ class EventLog:
 
     @property
     def in_memory(self) -> int:
-        """The number of events that are in memory, or that something in memory holds."""
+        """The number of events that are in memory, or that have a holder in memory."""
         return len(self._events) + len(self._held_on_disk)
 
     def __contains__(self, key: EventKey) -> bool:
@@ -131,6 +139,11 @@ class EventLog:
             else:
                 self._note_on_disk((row.source, row.id))
                 self._is_checked = False
+        for served in store.rows(SERVED):
+            self._served_rows += 1
+            logged = self._events.get((served.source, served.event))
+            if logged is not None:
+                logged.served |= {served.delivery_group}
 
     def recover(self, logged: LoggedEvent) -> None:
         self._keep(logged, -inf)
@@ -180,6 +193,36 @@ class EventLog:
         if logged is None or not logged.owed:
             self._unneeded.add(key)
 
+    def recover_queued(self, key: EventKey) -> None:
+        """Counts a row that the event has in the queue of a user."""
+        logged = self._events.get(key)
+        if logged is not None:
+            logged.queued += 1
+        elif not self._on_disk or key not in self._maybe_on_disk:
+            raise KeyError(key)
+
+    def dequeue(self, key: EventKey) -> None:
+        """Notes that the event has one row less in the queues of users, after it was deleted."""
+        logged = self._events.get(key)
+        if logged is not None:
+            logged.queued -= 1
+        if logged is None or logged.queued in (0, inf):
+            self._unneeded.add(key)
+
+    def add_served(self, turn: Turn, logged: LoggedEvent, group: str) -> None:
+        """Notes that a delivery group has received the event."""
+        if group not in logged.served:
+            logged.served |= {group}
+            self._served_rows += 1
+            turn.put(SERVED, ServedRow(group, *logged.key))
+
+    def remove_served(self, turn: Turn, logged: LoggedEvent, group: str) -> None:
+        """Notes that a delivery group has not received the event any more."""
+        if group in logged.served:
+            logged.served -= {group}
+            self._served_rows -= 1
+            turn.delete(SERVED, group, *logged.key)
+
     def available(self, source: str, now: float) -> list[LoggedEvent]:
         """Returns the events of this producer that late subscribers get, in publication order."""
         found = [
@@ -211,7 +254,7 @@ class EventLog:
         while self._expiries and self._expiries[0][0] <= turn.now:
             self._unneeded.add(heapq.heappop(self._expiries)[1])
         if not self._is_checked:
-            self._check_unowed()
+            self._check_unneeded()
         if not self._unneeded:
             return ()
         gone = [key for key in self._unneeded if self._is_unneeded(key, turn.now)]
@@ -220,11 +263,16 @@ class EventLog:
         for key in gone:
             logged = self._events.get(key)
             if logged is not None:
+                served: Iterable[str] = logged.served
                 if logged.offered_to >= 0:
                     self.past.remember(*key, logged.xml, logged.offered_to)
                 self._drop(key)
             else:
+                served = self._served_on_disk(key)
                 self._forget_on_disk()
+            for group in served:
+                self._served_rows -= 1
+                turn.delete(SERVED, group, *key)
             turn.delete(EVENTS, *key)
         return gone
 
@@ -251,23 +299,26 @@ class EventLog:
     def _is_unneeded(self, key: EventKey, now: float) -> bool:
         logged = self._events.get(key)
         if logged is not None:
-            return not logged.holders and not logged.owed and logged.expires_at <= now
+            is_held = logged.holders or logged.owed or 0 < logged.queued < inf
+            if is_held or logged.expires_at > now:
+                return False
+            return not logged.queued or not self._is_queued(key)
         if not self._on_disk or key not in self._maybe_on_disk:
             return False
         assert self._view is not None
         row = self._view.get(EVENTS, key)
         if row is None or row.expires_at > now:
             return False
-        return key not in self._held_on_disk and not self.count_owed(key)
+        return key not in self._held_on_disk and not self._is_needed_on_disk(key)
 
-    def _check_unowed(self) -> None:
-        """Finds events that expired while the peer was down and are owed to nobody."""
+    def _check_unneeded(self) -> None:
+        """Finds events that expired while the peer was down and that nobody needs."""
         assert self._view is not None
         self._is_checked = True
         for row in self._view.rows(EVENTS):
             key = (row.source, row.id)
             is_held = key in self._events or key in self._held_on_disk
-            if not is_held and not self.count_owed(key):
+            if not is_held and not self._is_needed_on_disk(key):
                 self._unneeded.add(key)
 
     # --- memory and store -------------------------------------------------------------------------
@@ -279,10 +330,29 @@ class EventLog:
             return None
         logged = self._logged(row)
         logged.owed = self.count_owed(key)
+        logged.queued = inf
+        logged.served = self._served_on_disk(key)
         logged.holders = self._held_on_disk.pop(key, 0)
         self._put(logged)
         self._forget_on_disk()
         return logged
+
+    def _is_needed_on_disk(self, key: EventKey) -> bool:
+        """True if an event that is only in the store is owed or in the queue of a user."""
+        return self._is_queued(key) or self.count_owed(key) > 0
+
+    def _is_queued(self, key: EventKey) -> bool:
+        """True if the store has a row of the event in the queue of a user."""
+        assert self._view is not None
+        return self._view.has_event(DELIVERIES, *key) or self._view.has_event(QUEUED, *key)
+
+    def _served_on_disk(self, key: EventKey) -> frozenset[str]:
+        """Returns the delivery groups that have received an event that is only in the store."""
+        if not self._served_rows:
+            return frozenset()
+        assert self._view is not None
+        found = self._view.find(SERVED, "event", key[1])
+        return frozenset(row.delivery_group for row in found if row.source == key[0])
 
     def _logged(self, row: EventRow) -> LoggedEvent:
         assert self.schema is not None
@@ -319,7 +389,7 @@ class EventLog:
         of_source[key] = logged
 
     def holders(self) -> dict[EventKey, int]:
-        """Returns the number of holders of every event that has one, in memory or not."""
+        """Returns the number of holders of every event that has one, without users' queues."""
         in_memory = {each.key: each.holders for each in self._events.values() if each.holders}
         return in_memory | self._held_on_disk
 

@@ -157,7 +157,6 @@ class Peer:
         self._follow_newest_epoch(turn)
         self._notice_setback(turn)
         for key in self.log.collect(turn):
-            self.iil.forget(turn, key)
             self.edl.forget(turn, key)
         self.iil.put_counters(turn)
         wake_at = min(self.iil.next_due(), self.log.next_expiry())

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from qns.cbr.event import Event
 from qns.cbr.subscription import Subscription
-from qns.peer.tables import Key, Table
+from qns.peer.tables import ALL, Key, Table
 from qns.peer.turn import Transaction
 
 Row = TypeVar("Row", bound=tuple[object, ...])
@@ -32,8 +32,10 @@ class Store(Protocol):
     def last_before(self, table: Table[Row], bound: int) -> Row | None:
         """Returns the last row whose key begins with a number below `bound`, or None."""
 
-    def find(self, table: Table[Row], column: str, value: object) -> Sequence[Row]:
-        """Returns the rows with this value in a column that has an index."""
+    def find(
+        self, table: Table[Row], column: str, value: object, limit: int = ALL
+    ) -> Sequence[Row]:
+        """Returns the first rows with this value in a column that has an index."""
 
     def commit(self, transaction: Transaction) -> None:
         """Writes the whole transaction, or nothing and raises; StoreFull if the disk is full."""

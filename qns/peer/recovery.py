@@ -58,7 +58,9 @@ def recover(
     log = EventLog(view, federation.schema, tuning.events_in_memory, tuning.events_remembered)
     log.recover_from(store, now)
     start = Mark(identity.epoch, identity.nonce)
-    iil = InternalInterfaceLayer.build(federation.schema, log, tuning, start, settings.index())
+    iil = InternalInterfaceLayer.build(
+        federation.schema, log, view, tuning, start, settings.index()
+    )
     iil.recover_from(store, now)
     edl = _build_edl(settings, identity, federation, document, log, view, sink=iil)
     edl.recover_from(store, iil.subscriptions())

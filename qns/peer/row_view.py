@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 from qns.peer.ports import Store
-from qns.peer.tables import Key, Row, Table
+from qns.peer.tables import ALL, DeliveryRow, Key, QueuedRow, Row, Table
 from qns.peer.turn import Transaction
+
+EventOfUser = TypeVar("EventOfUser", DeliveryRow, QueuedRow)
+
+_FEW: Final = 4
+"""As many rows of an event are read first: thousands of users may have it in their queues."""
 
 
 class RowView:
@@ -56,15 +62,35 @@ class RowView:
         }
         return _present(found | changed)[:limit]
 
-    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
-        """Returns the rows with this value in a column that has an index."""
+    def find(self, table: Table[Row], column: str, value: object, limit: int = ALL) -> list[Row]:
+        """Returns the first rows with this value in a column that has an index."""
         index = table.row._fields.index(column)  # type: ignore[attr-defined]
-        found: dict[Key, Any] = {
-            row[: table.key]: row for row in self._store.find(table, column, value)
-        }
-        for key, row in self._changes(table):
-            found[key] = row if row is not None and row[index] == value else None
-        return _present(found)
+        stored = self._store.find(table, column, value, limit)
+        found: dict[Key, Any] = {row[: table.key]: row for row in stored}
+        if self._uncommitted:
+            put = (each.keys_with(table, column, value) for each in self._uncommitted)
+            for key in {*found, *chain.from_iterable(put)}:
+                row = self._latest(table, key, found.get(key))
+                found[key] = row if row is not None and row[index] == value else None
+            is_cut = len(stored) == limit
+            if is_cut and any(found[row[: table.key]] is None for row in stored):
+                return self.find(table, column, value)[:limit]
+        return _present(found)[:limit]
+
+    def has_event(self, table: Table[EventOfUser], source: str, event: str) -> bool:
+        """True if a table of users' queues has a row of the event."""
+        rows = self.find(table, "event", event, _FEW)
+        if len(rows) == _FEW and all(row.source != source for row in rows):
+            rows = self.find(table, "event", event)
+        return any(row.source == source for row in rows)
+
+    def _latest(self, table: Table[Row], key: Key, stored: Row | None) -> Row | None:
+        """Returns the row with this key, given what the store has."""
+        for transaction in reversed(self._uncommitted):
+            changes = transaction.of(table)
+            if key in changes:
+                return changes[key]
+        return stored
 
     def _changes(self, table: Table[Row]) -> Iterator[tuple[Key, Row | None]]:
         for transaction in self._uncommitted:

@@ -264,9 +264,8 @@ class PeerStatus:
         tuning = self._iil.tuning
         if self._log.in_memory >= tuning.most_events:
             yield (
-                f"{self._log.in_memory:,} events are in memory or unread by users, which is the "
-                "limit most_events",
-                "new ones are rejected as busy until users have read some",
+                f"{self._log.in_memory:,} events are in memory, which is the limit most_events",
+                "new ones are rejected as busy until some expire or are delivered",
             )
         if self.custody >= tuning.most_custody:
             yield (

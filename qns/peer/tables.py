@@ -7,10 +7,13 @@ key. The names of the columns are a released format: `joined` is an incarnation 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Key = tuple[Any, ...]
+
+ALL: Final = 2**63 - 1
+"""A limit beyond every number of rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,10 +273,10 @@ SUBSCRIPTIONS = Table("subscriptions", SubscriptionRow)
 COUNTERS = Table("counters", CounterRow)
 NUMBER_SERIES = Table("number_series", NumberSeriesRow, 2)
 WAITING = Table("waiting", WaitingRow, 2)
-DELIVERIES = Table("deliveries", DeliveryRow, 2)
-QUEUED = Table("queued", QueuedRow, 2)
+DELIVERIES = Table("deliveries", DeliveryRow, 2, indexed=("event",))
+QUEUED = Table("queued", QueuedRow, 2, indexed=("event",))
 DROPPED = Table("dropped", DroppedRow, 2)
-SERVED = Table("served", ServedRow, 3)
+SERVED = Table("served", ServedRow, 3, indexed=("event",))
 VIEWS = Table("views", ViewRow)
 INBOUND = Table("inbound", InboundRow, 2)
 INBOUND_FENCES = Table("inbound_fences", InboundFenceRow, 3)

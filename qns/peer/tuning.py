@@ -36,8 +36,8 @@ class Tuning:
     most_dead_letters: int = 1_000
     """The limit of dead letters with events of one source for one receiver."""
     most_events: int = 1_000_000
-    """The limit of events in memory or unread; those that are only owed to consumers and are on the
-    disk do not count."""
+    """The limit of events in memory; those that are only on the disk, because they are owed to
+    consumers or users have not read them, do not count."""
     most_subscriptions: int = 1_000_000
     longest_queue: float = inf
     """The operator's limit: unread deliveries and queued events of one subscription; beyond it the
@@ -46,6 +46,9 @@ class Tuning:
     """The operator's retention limit: events owed to one consumer; beyond it, a declared skip."""
     owed_in_memory: int = 2_000
     """Rows of events owed to one consumer that are kept in memory; the others are on the disk."""
+    unread_in_memory: int = 2_000
+    """Rows of unread deliveries of one subscription that are kept in memory, and as many rows of
+    events that wait for it; the others are on the disk."""
     events_in_memory: int = 10_000
     """Events kept in memory that are not available any more; the others are on the disk."""
     ended_remembered: int = 100_000

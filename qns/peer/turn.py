@@ -7,7 +7,7 @@ for whoever drives the peer. Nothing leaves the peer before the transaction is c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,12 +23,20 @@ class Transaction:
 
     def __init__(self) -> None:
         self._changes: defaultdict[Table[Any], dict[Key, Any]] = defaultdict(dict)
+        self._keys_by_value: dict[tuple[Table[Any], str], defaultdict[object, set[Key]]] = {}
+        """(table, column) -> value -> the keys of rows that were put with it. It is made when
+        `keys_with` is called first, because most turns need none."""
 
     def __bool__(self) -> bool:
         return bool(self._changes)
 
     def put(self, table: Table[Row], row: Row) -> None:
-        self._changes[table][row[: table.key]] = row
+        key = row[: table.key]
+        self._changes[table][key] = row
+        if self._keys_by_value:
+            for (indexed, column), keys in self._keys_by_value.items():
+                if indexed is table:
+                    keys[getattr(row, column)].add(key)
 
     def delete(self, table: Table[Row], *key: object) -> None:
         self._changes[table][key] = None
@@ -41,6 +49,19 @@ class Transaction:
     def of(self, table: Table[Row]) -> Mapping[Key, Row | None]:
         """Returns the changes of one table: key -> the new row, or None where it is deleted."""
         return self._changes.get(table, _NO_CHANGES)
+
+    def keys_with(self, table: Table[Row], column: str, value: object) -> Iterable[Key]:
+        """Returns the keys of rows that were put with this value in the column.
+
+        Some of these rows may have been changed or deleted later.
+        """
+        keys = self._keys_by_value.get((table, column))
+        if keys is None:
+            keys = self._keys_by_value[table, column] = defaultdict(set)
+            for key, row in self.of(table).items():
+                if row is not None:
+                    keys[getattr(row, column)].add(key)
+        return keys.get(value, ())
 
     def changes(self) -> Iterator[tuple[Table[Any], dict[Key, Any]]]:
         """Yields for each table: key -> the new row, or None where the row is deleted."""

@@ -93,8 +93,8 @@ class Scenario:
             longest_queue=plan.longest_queue,
             compare_within_s=_COMPARE_WITHIN_S,
         )
-        if plan.seed % 2:  # half of the peers keep nearly everything that is owed only on the disk
-            tuning = replace(tuning, owed_in_memory=2, events_in_memory=2)
+        if plan.seed % 2:  # half of the peers keep nearly everything only on the disk
+            tuning = replace(tuning, owed_in_memory=2, unread_in_memory=2, events_in_memory=2)
         tuning = with_bounds(tuning, plan.actions)
         disk = SqliteDisk if plan.sqlite else MemoryDisk
         self.world = World(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 from qns.errors import StoreFull
-from qns.peer.tables import TABLES, Key, Row, Table
+from qns.peer.tables import ALL, TABLES, Key, Row, Table
 from qns.peer.turn import Transaction
 from qns.store.columns import layout_of
 
@@ -63,10 +63,10 @@ class MemoryStore:
         last = max((key for key in self._tables[table] if key[0] < bound), default=None)
         return None if last is None else self.get(table, last)
 
-    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
+    def find(self, table: Table[Row], column: str, value: object, limit: int = ALL) -> list[Row]:
         place = layout_of(table).place_of(column)
         found = (row for row in self._tables[table].values() if row[place] == value)
-        return sorted(found)
+        return sorted(found)[:limit]
 
     def prepare(self, transaction: Transaction) -> Callable[[], None]:
         return partial(self.commit, transaction)

@@ -241,12 +241,20 @@ _TURNS: Final = """
 ALTER TABLE identity ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;
 """
 
+_QUEUES_ON_DISK: Final = """
+-- What users have not read and is only on the disk is found by its event.
+CREATE INDEX deliveries_by_event ON deliveries (event);
+CREATE INDEX queued_by_event ON queued (event);
+CREATE INDEX served_by_event ON served (event);
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
     Migration(3, "what operators need", _OPERATION),
     Migration(4, "which start numbered a delivery", _NUMBER_SERIES),
     Migration(5, "how many turns were committed", _TURNS),
+    Migration(6, "queues of users on the disk", _QUEUES_ON_DISK),
 )
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import apsw
 
 from qns.errors import QnsError, StoreFailed, StoreFull
-from qns.peer.tables import Key, Row, Table
+from qns.peer.tables import ALL, Key, Row, Table
 from qns.peer.turn import Transaction
 from qns.store import connection as connections
 from qns.store.checksums import PageReader, described, has_checksums
@@ -150,9 +150,9 @@ class SqliteStore:
         found = self._made(table, self._read(STATEMENTS[table].last_before, (bound,)))
         return found[0] if found else None
 
-    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
+    def find(self, table: Table[Row], column: str, value: object, limit: int = ALL) -> list[Row]:
         layout_of(table).place_of(column)
-        return self._made(table, self._read(STATEMENTS[table].find[column], (value,)))
+        return self._made(table, self._read(STATEMENTS[table].find[column], (value, limit)))
 
     def _made(self, table: Table[Row], found: list[Any]) -> list[Row]:
         return list(map(layout_of(table).table.row._make, found))

@@ -44,7 +44,7 @@ def _statements(layout: TableLayout) -> Statements:
         scan=f"{select} WHERE {before}{last} > ? ORDER BY {last} LIMIT ?",
         last_before=f"{select} WHERE {first} < ? ORDER BY {backwards} LIMIT 1",
         find={
-            column: f'{select} WHERE "{column}" = ? ORDER BY {keys}'
+            column: f'{select} WHERE "{column}" = ? ORDER BY {keys} LIMIT ?'
             for column in layout.table.indexed
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
@@ -32,10 +32,11 @@ MOST_SUBSCRIPTIONS = 8
 
 class UsersMachine(RuleBasedStateMachine):
     make_disk: Callable[[], Disk]
+    limits: ClassVar[dict[str, int]] = {}
 
     def __init__(self) -> None:
         super().__init__()
-        self.peer = SinglePeer(type(self).make_disk, lease_s=LEASE_S)
+        self.peer = SinglePeer(type(self).make_disk, lease_s=LEASE_S, **self.limits)
         self.model = Model()
         self.seen = 0
         self.count = 0
@@ -188,7 +189,10 @@ class OnMemory(UsersMachine):
 
 
 class OnSqlite(UsersMachine):
+    """Has nearly everything only on the disk."""
+
     make_disk = SqliteDisk
+    limits: ClassVar = {"unread_in_memory": 2, "events_in_memory": 2}
 
 
 def with_fewer_examples(machine: type[UsersMachine]) -> Any:

@@ -223,8 +223,9 @@ PEERS = (
         name="held-event-deleted",
         kind="what is kept",
         breaks="An event is deleted although it has holders.",
-        old="return not logged.holders and not logged.owed and logged.expires_at <= now",
-        new="return logged.expires_at <= now",
+        old="            if is_held or logged.expires_at > now:\n                return False\n"
+        "            return not logged.queued or not self._is_queued(key)",
+        new="            return logged.expires_at <= now",
     ),
     _E(
         name="deleted-event-stays-in-store",

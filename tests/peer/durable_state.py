@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from math import inf
 from typing import Any
 
 from qns.edl.custody import write_route
+from qns.peer.event_log import EventKey
 from qns.peer.peer import Peer
+from qns.peer.tables import SERVED, ServedRow
 
 
 def durable_state(peer: Peer) -> dict[str, Any]:
@@ -56,12 +60,34 @@ def durable_state(peer: Peer) -> dict[str, Any]:
             for row in rows.values()
         },
         "queues": {
-            id: (dict(queue.ready), dict(queue.waiting))
-            for id, queue in iil.dispatcher._queues.items()
-            if queue.ready or queue.waiting
+            id: list(queue.rows()) for id, queue in iil.dispatcher._queues.items() if len(queue)
         },
-        "served": {key: groups for key, groups in iil.dispatcher._served.items() if groups},
+        "queued events": _queued_events(peer),
+        "served": _served_rows(peer),
     }
+
+
+def _queued_events(peer: Peer) -> dict[EventKey, int]:
+    """Returns how many rows the events have in users' queues, as queues and log agree on."""
+    found = Counter(
+        (row.source, row.event)
+        for queue in peer.iil.dispatcher._queues.values()
+        for row in queue.rows()
+    )
+    for each in peer.log:
+        assert each.queued in (found[each.key], inf)
+    return dict(found)
+
+
+def _served_rows(peer: Peer) -> set[ServedRow]:
+    """Returns which groups have received which events, as the store and the log agree on."""
+    found = set(peer.view.rows(SERVED))
+    in_memory = {each.key for each in peer.log}
+    assert {ServedRow(group, *each.key) for each in peer.log for group in each.served} == {
+        row for row in found if (row.source, row.event) in in_memory
+    }
+    assert peer.log._served_rows == len(found)
+    return found
 
 
 def _outbound(stream: Any) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ from qns.iil.requests import (
 from qns.peer.gateway import Gateway
 from qns.peer.ports import Mark
 from qns.peer.recovery import Settings
-from qns.peer.tables import COUNTERS, DELIVERIES, HISTORY, SUBSCRIPTIONS, Key, Row, Table
+from qns.peer.tables import ALL, COUNTERS, DELIVERIES, HISTORY, SUBSCRIPTIONS, Key, Row, Table
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Transaction
 from qns.store.lineage import MemoryLineage
@@ -164,8 +164,10 @@ class Watched:
     def last_before(self, table: Table[Row], bound: int) -> Row | None:
         return self.store.last_before(table, bound)
 
-    def find(self, table: Table[Row], column: str, value: object) -> Sequence[Row]:
-        return self.store.find(table, column, value)
+    def find(
+        self, table: Table[Row], column: str, value: object, limit: int = ALL
+    ) -> Sequence[Row]:
+        return self.store.find(table, column, value, limit)
 
     def commit(self, transaction: Transaction) -> None:
         self._write("commit")

@@ -55,6 +55,9 @@ def test_reads_see_committed_and_uncommitted_turns(
             assert view.get(OWED, (consumer, after)) == whole.get(OWED, (consumer, after))
     for event in ("e", "f", "g"):
         assert view.find(OWED, "event", event) == whole.find(OWED, "event", event)
+        expected = whole.find(OWED, "event", event)[:limit]
+        assert view.find(OWED, "event", event, limit) == expected
+        assert whole.find(OWED, "event", event, limit) == expected
     if isinstance(store, SqliteStore):
         store.close()
         SqliteStore.forget("viewed")
