@@ -299,12 +299,19 @@ def restored_producer_trusts_its_views() -> Replacements:
 
 
 def no_fence_at_a_start() -> Replacements:
-    """A start of a producer does not declare from which number on its new epoch counts."""
+    """A start of a producer does not declare from which number on its new epoch counts, and the
+    producer ignores that consumers have later numbers."""
 
     def raise_fence(stream: OutboundStream, turn: Turn, epoch: int) -> None:
         pass
 
-    return {(OutboundStream, "raise_fence"): raise_fence}
+    def find_lost_epoch(*_: Any) -> None:
+        return None
+
+    return {
+        (OutboundStream, "raise_fence"): raise_fence,
+        (OutboundStream, "find_lost_epoch"): find_lost_epoch,
+    }
 
 
 def pauses_without_a_limit() -> Replacements:
@@ -348,7 +355,8 @@ def position_in_a_stream_not_stored() -> Replacements:
 
 
 def epoch_without_a_first_number() -> Replacements:
-    """Lost commits are not noticed at a start, which does not announce where its epoch begins."""
+    """Lost commits are not noticed at a start, which does not announce where its epoch begins, and
+    the producer ignores that consumers have later numbers."""
     original = Producer.start
 
     def start(producer: Producer, turn: Turn) -> None:
@@ -358,7 +366,14 @@ def epoch_without_a_first_number() -> Replacements:
     def note_progress(gateway: Gateway) -> None:
         pass
 
-    return {(Producer, "start"): start, (Gateway, "note_progress"): note_progress}
+    def find_lost_epoch(*_: Any) -> None:
+        return None
+
+    return {
+        (Producer, "start"): start,
+        (Gateway, "note_progress"): note_progress,
+        (OutboundStream, "find_lost_epoch"): find_lost_epoch,
+    }
 
 
 BUGS: dict[str, Callable[[], Replacements]] = {

@@ -49,7 +49,7 @@ def test_fault_reveals_a_bug_that_no_seed_without_it_reveals(
         seeds = range(caught, caught + 3)
         without_the_fault = [violations(seed, faults[1:]) for seed in seeds]
     assert violations(caught, faults) == []
-    assert without_the_fault == [violations(seed, faults[1:]) for seed in seeds]
+    assert without_the_fault == [[], [], []]
 
 
 @pytest.mark.parametrize("fault", ["gone", "lasting", *HOST_FAULTS])
