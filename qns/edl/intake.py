@@ -309,15 +309,17 @@ class Intake:
         """Returns the logged event of a notification; adds it to the log if it is new."""
         log = self.consumer.log
         logged = log.get((item.source, item.event))
+        position = (item.producer_incarnation, item.epoch, item.sequence)
         if logged is None:
             event = read_event(item.xml, self.consumer.schema)
             if (event.source, event.id) != (item.source, item.event):
                 raise DocumentError(f"the notification of {item.event} carries event {event.id}")
-            position = (item.producer_incarnation, item.epoch, item.sequence)
             logged = LoggedEvent(event, item.xml, position, turn.now + item.remaining_s)
             log.add(turn, logged)
         elif logged.xml != item.xml and content_of(logged.xml) != content_of(item.xml):
             raise DuplicateId(f"{item.source} has published another event with id {item.event}")
+        elif logged.taken and position != logged.position:
+            logged.is_repeated = True
         return logged
 
     def _take(
@@ -335,10 +337,11 @@ class Intake:
         if not logged.taken:
             log.mark_taken(turn, logged)
             before = log.past.find(*logged.key, logged.xml)
-        elif logged.event.available_s or logged.offered_to < 0:
+        elif not logged.is_repeated and (logged.event.available_s or logged.offered_to < 0):
             return  # the second number of an event that late subscribers have had
         else:
             before = logged.offered_to
+        logged.is_repeated = False
         logged.offered_to = sink.newest_subscription()
         if before is None:
             accepted.append(logged)

@@ -271,7 +271,11 @@ class InternalInterfaceLayer:
         matched = [self.table[id] for id in self.matcher.match(logged.event)]
         served = {each.group for each in matched if each.group and each.created <= offered_to}
         fresh = [
-            each.id for each in matched if each.created > offered_to and each.group not in served
+            each.id
+            for each in matched
+            if each.created > offered_to
+            and each.group not in served
+            and self.dispatcher.find(each.id, logged.key) is None
         ]
         self.dispatcher.offer(turn, logged, fresh)
 

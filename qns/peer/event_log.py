@@ -55,6 +55,8 @@ class LoggedEvent:
     offered_to: int = -1
     """The newest subscription (`created`) when it was offered to the local users; -1 if it was not,
     or before this start, or if this organisation published it."""
+    is_repeated: bool = False
+    """True until the repetition by a producer that went back in time is offered to the users."""
     key: EventKey = field(init=False)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,27 @@ _S = partial(Mutant, file="qns/edl/inbound_stream.py")
 _C = partial(Mutant, file="qns/edl/consumer.py")
 
 CONSUMERS = (
+    _C(
+        name="testimony-not-kept",
+        kind="epochs and incarnations",
+        breaks="A consumer forgets the standing that proves the setback of a producer.",
+        old="            self.testimonies.setdefault(producer, learned.before)\n",
+        new="            pass\n",
+    ),
+    _C(
+        name="testimony-never-ends",
+        kind="epochs and incarnations",
+        breaks="A consumer never tells a producer of its present standing after a setback.",
+        old="            del self.testimonies[producer]\n",
+        new="            pass\n",
+    ),
+    _C(
+        name="later-view-proves-no-setback",
+        kind="views",
+        breaks="A peer that has forgotten a view is not told so by the producer that has it.",
+        old="        if hello.held_version > view.version:",
+        new="        if False:",
+    ),
     _S(
         name="number-of-unknown-epoch-accepted",
         kind="epochs and incarnations",

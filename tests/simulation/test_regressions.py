@@ -211,7 +211,6 @@ def test_subscription_that_a_snapshot_undid_is_declared_if_a_producer_held_its_v
     )
 
 
-@pytest.mark.xfail(strict=True, reason="an available event that is in the log is not offered again")
 def test_available_event_published_again_after_a_setback_reaches_later_subscribers() -> None:
     pair = Pair()
     pair.world.back_up("Producer")
@@ -228,7 +227,6 @@ def test_available_event_published_again_after_a_setback_reaches_later_subscribe
     assert pair.notified("s1") == pair.notified("s2") == ["e1"]
 
 
-@pytest.mark.xfail(strict=True, reason="a consumer that started again offers it to nobody")
 def test_event_published_again_reaches_later_subscribers_of_a_consumer_that_started_again() -> None:
     pair = Pair()
     pair.world.back_up("Producer")
