@@ -10,31 +10,37 @@ from __future__ import annotations
 from typing import Final
 
 from qns.history.verdict import Rule
-from qns.simulation import answers, calm_traffic, causes, owed, reading
+from qns.simulation import answers, calm_traffic, causes, declared, owed, readers, reading
 from qns.simulation.answers import Answers
 from qns.simulation.calm_traffic import judge_calm_traffic
 from qns.simulation.causes import Causes
+from qns.simulation.declared import Declared
 from qns.simulation.findings import Findings
 from qns.simulation.owed import Owed
 from qns.simulation.reading import Reading
+from qns.simulation.rest import QUIET
 from qns.simulation.world import World
 
 AUDITED: Final = (
     owed.RULE,
     reading.RULE,
+    readers.DENSE,
     answers.RULE,
     *causes.RULES,
+    declared.RULE,
     *calm_traffic.RULES,
 )
 """The rules of the audit."""
 
 NEEDED_FAULTS: Final = {
     str(Rule.CUSTODY): {"gone"},
+    QUIET: {"lasting"},
     causes.SKIP: {"restore"},
     causes.DROP: {"retention", "partition"},
     causes.OVERFLOW: {"overflow"},
     causes.REWIND: {"restore"},
     causes.LINEAGE: {"restore"},
+    declared.RULE: {"restore"},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""
 
@@ -42,11 +48,18 @@ NEEDED_FAULTS: Final = {
 def audit(world: World, *, came_to_rest: bool, has_faults: bool) -> Findings:
     """Judges a world that was played to its end.
 
-    What is owed is judged only if the world came to rest and every user has read everything.
+    What is owed and what is declared is judged only if the world came to rest and every user has
+    read everything.
     """
     findings, ledger = Findings(), world.ledger
     if came_to_rest:
         Owed(ledger, findings, world.now).judge()
+        setbacks = frozenset(
+            node.name
+            for node in world.nodes.values()
+            if node.gateway is not None and node.gateway.status.setback is not None
+        )
+        Declared(ledger, world.history, findings, setbacks).judge()
     Reading(ledger, findings).judge()
     Answers(ledger, world.history, findings).judge()
     Causes(ledger, world.history, findings).judge()

@@ -6,6 +6,7 @@ excuse. These rules ask for each of them what the ledger has as its cause.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -37,8 +38,14 @@ class Causes:
     ledger: Ledger
     history: Sequence[Record]
     findings: Findings
-    _crossed: dict[tuple[str, str, int, int], str] = field(default_factory=dict)
-    """Producer, consumer, its incarnation, number -> the event that last had the number."""
+    _crossed: defaultdict[tuple[str, str, int], dict[int, list[float]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """Producer, consumer, its incarnation -> when each number was given to an event."""
+    _consumed: defaultdict[tuple[str, str, int], dict[int, list[float]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """The same stream -> when the consumer consumed each number."""
     _notified: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
     """Organisation, subscription, source, event -> the time of the last notification."""
 
@@ -46,8 +53,11 @@ class Causes:
         for record in self.history:
             do = record["do"]
             if do == "cross":
-                key = record["org"], record["to"], record["joined"], record["number"]
-                self._crossed[key] = record["event"]
+                numbers = self._crossed[record["org"], record["to"], record["joined"]]
+                numbers.setdefault(record["number"], []).append(record["t"])
+            elif do == "take":
+                numbers = self._consumed[record["source"], record["org"], record["own"]]
+                numbers.setdefault(record["number"], []).append(record["t"])
             elif do == "ntfy":
                 delivery = record["org"], record["sub"], record["source"], record["event"]
                 self._notified[delivery] = record["t"]
@@ -111,21 +121,25 @@ class Causes:
         producer, consumer, t = record["source"], record["org"], record["t"]
         if self.ledger.may_be_dropped(producer, t):
             return True
+        stream = producer, consumer, record["own"]
         numbers = range(record["first"], record["last"] + 1)
-        events = [self._crossed.get((producer, consumer, record["own"], each)) for each in numbers]
-        return all(self._is_forgotten(producer, consumer, event, t) for event in events)
+        return all(self._is_forgotten(stream, each, t) for each in numbers)
 
     def _drop(self, record: Record) -> bool:
-        producer, consumer, t = record["org"], record["to"], record["t"]
+        producer, t = record["org"], record["t"]
+        stream = producer, record["to"], record["joined"]
         return self.ledger.may_be_dropped(producer, t) or self._is_forgotten(
-            producer, consumer, record["event"], t
+            stream, record["number"], t
         )
 
-    def _is_forgotten(self, producer: str, consumer: str, event: str | None, t: float) -> bool:
-        """True if one of the two went back to an earlier time after the event was published."""
-        publication = self.ledger.publications.get((producer, event or ""))
-        since = 0.0 if publication is None else publication.asked_at
-        return any(self.ledger.restored_after(name, since, t) for name in (producer, consumer))
+    def _is_forgotten(self, stream: tuple[str, str, int], number: int, t: float) -> bool:
+        """True if the producer went back to a time before it gave the number to an event, or the
+        consumer to a time before it consumed the number."""
+        producer, consumer, _ = stream
+        ledger = self.ledger
+        return any(
+            ledger.undid(producer, at, t) for at in self._crossed[stream].get(number, ())
+        ) or any(ledger.undid(consumer, at, t) for at in self._consumed[stream].get(number, ()))
 
     def _overflow(self, record: Record) -> bool:
         key, ledger = (record["org"], record["sub"]), self.ledger
@@ -142,9 +156,9 @@ class Causes:
     def _lapse(self, record: Record) -> bool:
         """A lease lapsed if it lasted as long as it should, or if the member has ended."""
         org, sub, t = record["org"], record["sub"], record["t"]
-        if self.ledger.restored_after(org, 0.0, t) or self.ledger.may_have_ended((org, sub), t):
-            return True
         notified = self._notified.get((org, sub, record["source"], record["event"]), inf)
+        if self.ledger.undid(org, notified, t) or self.ledger.may_have_ended((org, sub), t):
+            return True
         slack_s = _SLOWEST_COMMITS_S if org in self.ledger.slow else _ROUNDING_S
         lasted_s = self.ledger.latest_clock(org, t) - self.ledger.earliest_clock(org, notified)
         return notified < inf and lasted_s >= self.ledger.tuning.lease_s - slack_s
@@ -153,12 +167,26 @@ class Causes:
         return False  # no operator drops a dead letter here
 
     def _rewind(self, record: Record) -> bool:
-        return self._was_restored(record["source"], record["t"])
+        """A stream is set back if its producer was put back after it had used one of the numbers.
+
+        A producer cannot always know which numbers it has forgotten, and sets the stream back to
+        the oldest one that the consumer may have from an epoch that it has not confirmed.
+        """
+        producer, t = record["source"], record["t"]
+        numbers = self._crossed[producer, record["org"], record["own"]]
+        return any(
+            self.ledger.restored_after(producer, at, t)
+            for number, times in numbers.items()
+            if number >= record["first"]
+            for at in times
+        )
 
     # --- the world --------------------------------------------------------------------------------
 
     def _was_restored(self, org: str, t: float) -> bool:
-        return self.ledger.restored_after(org, 0.0, t)
+        """True if the peer was put back since the last calm: at a calm, everybody knows of it."""
+        calm = max((each for each in self.ledger.calms if each < t), default=0.0)
+        return self.ledger.restored_after(org, calm, t)
 
     def _restore(self, record: Record) -> bool:
         return (record["t"], record["since"]) in self.ledger.restores[record["org"]]

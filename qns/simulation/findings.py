@@ -16,6 +16,8 @@ class Findings:
     asked: Counter[str] = field(default_factory=Counter)
     """Rule -> how often it had something to decide."""
     broken: Counter[str] = field(default_factory=Counter)
+    apart: Counter[str] = field(default_factory=Counter)
+    """What neither keeps nor breaks a rule."""
 
     def ask(self, rule: str, number: int = 1) -> None:
         self.asked[rule] += number

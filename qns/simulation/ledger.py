@@ -195,6 +195,11 @@ class Ledger:
         """True if the peer was put back to a time before it granted the request."""
         return any(each.since < call.answered_at <= each.at for each in self.restores[call.org])
 
+    def undid(self, org: str, when: float, until: float = inf) -> bool:
+        """True if the peer was put back by `until` to a time before `when`, so that what it did
+        then is undone."""
+        return any(each.since < when <= each.at <= until for each in self.restores[org])
+
     def restored_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each.at <= until for each in self.restores[org])
 

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from qns.iil.deliveries_dropped import DeliveriesDropped
 from qns.iil.requests import AcknowledgeDeliveries, Answer, Deliveries, PullDeliveries
 from qns.simulation.calls import Calls
+from qns.simulation.findings import Findings
 
 OWNER = "user"
+DENSE = "Dense numbers"
+"""The rule that is judged here."""
 
 Read = Answer | DeliveriesDropped
 
@@ -22,7 +25,7 @@ class Readers:
     calls: Calls
     grouped: frozenset[str]
     """Subscriptions in delivery groups: their numbers may pass to other members."""
-    violations: list[str] = field(default_factory=list)
+    findings: Findings
     _acknowledged: dict[tuple[str, str], int] = field(default_factory=dict)
     """Organisation, subscription -> the last number that a reader acknowledged."""
 
@@ -57,16 +60,18 @@ class Readers:
         self.calls.call(org, PullDeliveries(OWNER, sub), handle)
 
     def _check_dense(self, org: str, sub: str, numbers: list[int]) -> None:
-        dense = [number for number, _ in enumerate(numbers, numbers[0] if numbers else 0)]
-        if sub not in self.grouped and numbers != dense:
-            self.violations.append(
-                f"Reading: subscription {sub} of {org} reads the numbers {numbers}."
+        if numbers and sub not in self.grouped:
+            dense = [number for number, _ in enumerate(numbers, numbers[0])]
+            self.findings.judge(
+                DENSE, numbers == dense, f"subscription {sub} of {org} reads the numbers {numbers}."
             )
 
     def _check_first(self, org: str, sub: str, first: int) -> None:
         due = self._acknowledged.get((org, sub), 0) + 1
-        if sub not in self.grouped and first > due:
-            self.violations.append(
-                f"Reading: subscription {sub} of {org} reads number {first}, but {due} is due and "
-                "was not declared as dropped."
+        if sub not in self.grouped:
+            self.findings.judge(
+                DENSE,
+                first <= due,
+                f"subscription {sub} of {org} reads number {first}, but {due} is due and was not "
+                "declared as dropped.",
             )

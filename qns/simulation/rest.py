@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.oracle import producer_view
 from qns.edl.merge_subscriptions_table import ViewState
 from qns.peer.status import PeerStatus
+from qns.simulation.findings import Findings
 from qns.simulation.world import World
+
+REST = "Rest"
+QUIET = "Quiet"
+MERGE_TABLE = "Merge table"
+RULES: Final = (REST, QUIET, MERGE_TABLE)
+"""The rules that are judged while the world runs."""
 
 
 def unrest(world: World) -> str | None:
@@ -59,9 +68,12 @@ def _unrest_of(status: PeerStatus, absent: set[str]) -> str | None:
     return None
 
 
-def wrong_tables(world: World) -> list[str]:
-    """Compares every External Merge Table with one that is computed anew (semantics §6)."""
-    wrong = []
+def judge_tables(world: World, findings: Findings) -> list[str]:
+    """Compares every External Merge Table with one that is computed anew (semantics §6).
+
+    Returns the violations that it has added.
+    """
+    before = len(findings.violations)
     document = world.federation
     for consumer in document.organisations:
         gateway = world.nodes[consumer].gateway
@@ -79,9 +91,10 @@ def wrong_tables(world: World) -> list[str]:
                 each.projected(producer, hosts)
                 for each in other.status.external_view(consumer).values()
             }
-            if held != expected:
-                wrong.append(
-                    f"Merge table: at rest, {producer} holds {len(held)} elements for "
-                    f"{consumer}, but its users' subscriptions merge to {len(expected)}."
-                )
-    return wrong
+            findings.judge(
+                MERGE_TABLE,
+                held == expected,
+                f"at rest, {producer} holds {len(held)} elements for {consumer}, but its users' "
+                f"subscriptions merge to {len(expected)}.",
+            )
+    return findings.violations[before:]

@@ -25,12 +25,13 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.audit import audit
 from qns.simulation.calls import Calls
 from qns.simulation.disks import MemoryDisk, SqliteDisk
+from qns.simulation.findings import Findings
 from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
 from qns.simulation.lasting import needless_notifications, still_owed, working_pairs
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
-from qns.simulation.rest import unrest, wrong_tables
+from qns.simulation.rest import QUIET, REST, judge_tables, unrest
 from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
 
@@ -76,6 +77,8 @@ class Scenario:
     injection: Injection = field(init=False)
     calls: Calls = field(init=False)
     readers: Readers = field(init=False)
+    findings: Findings = field(default_factory=Findings)
+    """What was judged while the world ran."""
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -95,7 +98,7 @@ class Scenario:
             node.wall_ahead_s = plan.clocks[name]
         self.injection = Injection(self.world, self.counts)
         self.calls = Calls(self.world, self.injection)
-        self.readers = Readers(self.calls, plan.grouped)
+        self.readers = Readers(self.calls, plan.grouped, self.findings)
         if plan.newcomer is not None:
             self.former[plan.newcomer.name] = plan.newcomer
 
@@ -109,8 +112,11 @@ class Scenario:
         audited = audit(world, came_to_rest=not violations, has_faults=self.plan.has_faults)
         verdict = judge(world.history)
         violations += [f"{each.rule}: {each.explain()}" for each in verdict.violations]
-        violations += self.readers.violations + audited.violations
-        asked = {str(rule): n for rule, n in verdict.checks.items()} | audited.asked
+        violations += [each for each in self.findings.violations if each not in violations]
+        violations += audited.violations
+        asked = {str(rule): n for rule, n in verdict.checks.items()}
+        asked |= self.findings.asked | audited.asked
+        self.counts |= audited.apart
         self.counts["lost messages"] = world.network.lost
         self.counts["duplicated messages"] = world.network.duplicated
         self.counts |= {f"{kind} messages": number for kind, number in world.messages.items()}
@@ -184,10 +190,12 @@ class Scenario:
         # Ends that were restored may disagree about numbers until they have exchanged a hello.
         restored = self.injection.restores
         pairs = frozenset(each for each in pairs if not any(name in restored for name in each))
+        self.findings.ask(REST, len(pairs))
         violations = still_owed(world, pairs)
         if not violations:
             since = len(world.traffic)
             world.run_for(_QUIET_S)
+            self.findings.ask(QUIET, len(pairs))
             violations = needless_notifications(world, pairs, since)
         world.network.restore()
         return violations
@@ -207,12 +215,13 @@ class Scenario:
             return violations
         self.world.history.append({"t": self.world.now, "do": "calm"})
         self.world.ledger.calms.append(self.world.now)
-        return wrong_tables(self.world)
+        return judge_tables(self.world, self.findings)
 
     def _wait(self, at_most_s: float) -> list[str]:
         """Runs the world until nothing is under way; returns a violation if that takes too long."""
         world = self.world
         until = world.now + at_most_s
+        self.findings.ask(REST)
         while world.now <= until:
             world.run_for(1.0)
             waiting = [name for name, calls in self.calls.open.items() if calls]

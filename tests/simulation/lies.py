@@ -22,6 +22,7 @@ from qns.iil.requests import Pause, Subscribe
 from qns.peer.event_log import LoggedEvent
 from qns.peer.peer import Peer
 from qns.peer.publications import Publications
+from qns.peer.status import PeerStatus
 from qns.peer.turn import Turn
 
 Replacements = dict[tuple[Any, str], Any]
@@ -183,6 +184,29 @@ def start_declared_as_restored() -> Replacements:
     return {(Peer, "start"): start}
 
 
+def setback_not_recorded() -> Replacements:
+    """No peer records that a store went back in time, nor what it takes from such a producer."""
+    record, record_taken = Turn.record, InboundStream.record_taken
+    set_back: list[InboundStream] = []
+
+    def record_start(turn: Turn, do: str, **fields: object) -> None:
+        record(turn, do, **({**fields, "restored": False} if do == "start" else fields))
+
+    def report(stream: InboundStream, turn: Turn, fence: Fence) -> None:
+        set_back.append(stream)
+
+    def take(stream: InboundStream, turn: Turn, *args: Any) -> None:
+        if not any(each is stream for each in set_back):
+            record_taken(stream, turn, *args)
+
+    return {
+        (Turn, "record"): record_start,
+        (InboundStream, "_report"): report,
+        (InboundStream, "record_taken"): take,
+        (PeerStatus, "setback"): None,
+    }
+
+
 def flat_tree() -> Replacements:
     """A producer sends every event to all consumers itself."""
 
@@ -217,7 +241,7 @@ def subtree_left_to_the_producer() -> Replacements:
 LIES: dict[Callable[[], Replacements], tuple[str, ...]] = {
     publication_forgotten: ("Owed", "Answers"),
     stability_not_recorded: ("Owed",),
-    delivery_recorded_and_never_read: ("Owed",),
+    delivery_recorded_and_never_read: ("Owed", "Dense numbers"),
     event_read_with_another_number: ("Answers", "Reading"),
     pause_without_a_request: ("Cause",),
     subscription_recorded_with_another_text: ("Owed", "Answers"),
@@ -227,6 +251,7 @@ LIES: dict[Callable[[], Replacements], tuple[str, ...]] = {
     rewind_without_a_restore: ("Cause of a rewind",),
     lifetime_halved: ("Cause of an expiry",),
     start_declared_as_restored: ("Lineage",),
+    setback_not_recorded: ("Declared",),
     flat_tree: ("Fan-out",),
     sent_twice: ("One notify",),
     subtree_left_to_the_producer: ("No resend",),

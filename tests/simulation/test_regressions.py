@@ -193,3 +193,20 @@ def test_event_whose_withdrawal_a_restored_producer_forgot_is_delivered_late() -
     pair.world.put_back("Producer", pair.world.nodes["Producer"].backups[-1])
     pair.rests()
     assert pair.notified("s1") == ["e2", "e1"]
+
+
+@pytest.mark.xfail(strict=True, reason="no peer compares the versions of views across a setback")
+def test_subscription_that_a_snapshot_undid_is_declared_if_a_producer_held_its_view() -> None:
+    pair = Pair()
+    pair.subscribe("s1", "Report/Wind")
+    pair.world.run_for(2)
+    snapshot = pair.world.snapshot("Consumer")
+    pair.subscribe("s2", "Report/Temperature")
+    pair.world.run_for(2)  # the producer has the view of both subscriptions
+    pair.world.put_back("Consumer", snapshot)
+    pair.rests()
+    consumer = pair.world.nodes["Consumer"].gateway
+    assert consumer is not None
+    assert consumer.status.setback is not None or any(
+        record["do"] == "start" and record["restored"] for record in pair.world.history
+    )
