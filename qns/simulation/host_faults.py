@@ -33,7 +33,7 @@ def with_certain_availability(actions: Iterable[Action]) -> list[Action]:
     available if that clock jumps or commits take seconds.
     """
     found = list(actions)
-    if any(each.kind in ("clock", "slow-disk") for each in found):
+    if any(each.kind in ("clock", "clock-step", "slow-disk") for each in found):
         for at, each in enumerate(found):
             available = each.fields.get("available")
             if each.kind == "publish" and available not in (0, "INF"):
@@ -80,6 +80,18 @@ def _clocks(chance: Random, names: list[str]) -> list[Action]:
         )
         for _ in range(chance.choice((0, 1, 2, 4)))
     ]
+
+
+def _clock_steps(chance: Random, names: list[str]) -> list[Action]:
+    """Draws clocks that are wrong by a day or an hour, most of them for some seconds only."""
+    found = []
+    for _ in range(chance.choice((0, 1, 2))):
+        jump_s = chance.choice((86_400.0, 86_400.0, 3_600.0, -86_400.0))
+        fields: dict[str, object] = {"jump_s": jump_s}
+        if chance.random() < 0.7:
+            fields["during_s"] = chance.choice((0.5, 3.0, 10.0))
+        found.append(Action(_time(chance), "clock-step", chance.choice(names), fields))
+    return found
 
 
 def _interrupted(chance: Random, names: list[str]) -> list[Action]:
@@ -150,6 +162,7 @@ _DRAWS: Final[dict[str, Callable[[Random, list[str]], list[Action]]]] = {
     "slow-disk": _slow_disks,
     "slow-peer": _slow_peers,
     "clock": _clocks,
+    "clock-step": _clock_steps,
     "recovery": _interrupted,
     "restores": _restored_together,
     "failing-disk": _failing_disks,

@@ -127,6 +127,15 @@ class Injection:
         assert isinstance(jump_s, float)
         self.world.set_clock(action.org, jump_s)
 
+    def do_clock_step(self, action: Action) -> None:
+        self.count("clock steps")
+        world, org = self.world, action.org
+        jump_s, during_s = action.fields["jump_s"], action.fields.get("during_s")
+        assert isinstance(jump_s, float)
+        world.set_clock(org, jump_s)
+        if isinstance(during_s, float):
+            world.at(world.now + during_s, lambda: world.set_clock(org, -jump_s))
+
     def do_interrupt(self, action: Action) -> None:
         self.count("interrupted recoveries")
         world, org = self.world, action.org

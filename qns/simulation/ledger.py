@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from qns.d2q.event_json import write_event_json
 from qns.d2q.schema import Schema
@@ -31,6 +31,10 @@ from qns.iil.requests import (
     Unsubscribe,
 )
 from qns.peer.tuning import Tuning
+
+_LARGEST_STEP_S: Final = 60.0
+_STEP_LASTS_S: Final = 600.0
+_ROUNDING_S: Final = 1e-6
 
 Key = tuple[str, str]
 """Organisation and id, of an event or of a subscription."""
@@ -59,6 +63,14 @@ class Publication(Call):
     fields: dict[str, Any] = field(default_factory=dict)
     """The event as a JSON object."""
     available_s: float = 0.0
+
+
+class ClockBounds(NamedTuple):
+    """By how much the time of a process is ahead at least and at most, from a moment on."""
+
+    since: float
+    least_s: float
+    most_s: float
 
 
 class Restore(NamedTuple):
@@ -115,10 +127,10 @@ class Ledger:
     """When the second copies of requests arrived, in any order."""
     slow: set[str] = field(default_factory=set)
     """Organisations whose commits took time."""
-    _clocks: defaultdict[str, list[tuple[float, float]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    """Organisation -> when the clock of its process was set, and by how much it was ahead then."""
+    _clocks: defaultdict[str, list[ClockBounds]] = field(default_factory=lambda: defaultdict(list))
+    """Organisation -> what is known of the time of its process, from each change on."""
+    _steps: dict[str, float] = field(default_factory=dict)
+    """Organisation -> when its clock made a large step forward that its process does not follow."""
     _matches: dict[tuple[str, Key], set[bool]] = field(default_factory=dict)
     _plain: dict[Key, list[PlainEvent | None]] = field(default_factory=dict)
     """Publication -> the event as read with each schema; None if the schema lacks its class."""
@@ -177,8 +189,35 @@ class Ledger:
     def restored(self, now: float, org: str, since: float) -> None:
         self.restores[org].append(Restore(now, since))
 
+    def process_started(self, now: float, org: str, ahead_s: float) -> None:
+        """Notes that a process takes the clock of its host as it is."""
+        self._forget_later_bounds(now, org)
+        self._clocks[org].append(ClockBounds(now, ahead_s, ahead_s))
+
     def clock_set(self, now: float, org: str, ahead_s: float) -> None:
-        self._clocks[org].append((now, ahead_s))
+        """Notes that the clock of a host was set.
+
+        A process follows a step back slowly. It follows a small step forward at once, and a large
+        one only if it lasts.
+        """
+        stepped_at = self._forget_later_bounds(now, org)
+        if not self._clocks[org]:
+            return
+        _, least_s, most_s = self._clocks[org][-1]
+        if ahead_s > most_s + _LARGEST_STEP_S + _ROUNDING_S:
+            self._steps[org] = now if stepped_at is None else stepped_at
+            believed_at = max(now, self._steps[org] + _STEP_LASTS_S - 1.0)
+            self._clocks[org].append(ClockBounds(believed_at, least_s, ahead_s))
+            return
+        is_followed = ahead_s < least_s + _LARGEST_STEP_S - _ROUNDING_S
+        self._clocks[org].append(
+            ClockBounds(now, ahead_s if is_followed else least_s, max(most_s, ahead_s))
+        )
+
+    def _forget_later_bounds(self, now: float, org: str) -> float | None:
+        """Forgets when a large step would be believed; returns when it was made, if it was."""
+        self._clocks[org] = [each for each in self._clocks[org] if each.since <= now]
+        return self._steps.pop(org, None)
 
     def document_changed(self, now: float, federation: Federation) -> None:
         """Notes the newest federation document, which the peers learn at different times."""
@@ -225,17 +264,17 @@ class Ledger:
 
     def latest_clock(self, org: str, until: float) -> float:
         """Returns the latest time that the clock of the organisation has shown."""
-        clocks = [each for each in self._clocks[org] if each[0] <= until]
-        ends = [at for at, _ in clocks[1:]] + [until]
+        clocks = [each for each in self._clocks[org] if each.since <= until]
+        ends = [each.since for each in clocks[1:]] + [until]
         return max(
-            (end + ahead_s for end, (_, ahead_s) in zip(ends, clocks, strict=True)), default=-inf
+            (end + each.most_s for end, each in zip(ends, clocks, strict=True)), default=-inf
         )
 
     def earliest_clock(self, org: str, at: float) -> float:
         """Returns the earliest time that the clock has shown from this moment on."""
-        before = [ahead_s for since, ahead_s in self._clocks[org] if since <= at][-1:]
-        later = [since + ahead_s for since, ahead_s in self._clocks[org] if since > at]
-        return min((*(at + ahead_s for ahead_s in before), *later), default=at)
+        before = [each.least_s for each in self._clocks[org] if each.since <= at][-1:]
+        later = [each.since + each.least_s for each in self._clocks[org] if each.since > at]
+        return min((*(at + least_s for least_s in before), *later), default=at)
 
     def may_have_ended(self, key: Key, until: float) -> bool:
         """True if a user ended the subscription, its lifetime may be over, or its organisation

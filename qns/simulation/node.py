@@ -18,6 +18,7 @@ from qns.peer.gateway import Gateway
 from qns.peer.inputs import Effects, Input
 from qns.peer.ports import Mark, Store
 from qns.peer.recovery import Settings
+from qns.peer.steady_time import SteadyTime
 from qns.peer.turn import Record, Transaction
 from qns.peer.turn_queue import PendingInput, TurnQueue
 from qns.simulation.recovery import InterruptedLineage, InterruptedStore, Interruption, Killed
@@ -90,8 +91,8 @@ class Node:
     it."""
     wall_ahead_s: float = 0.0
     """By how much the clock of the host is ahead."""
-    clock_ahead_s: float = 0.0
-    """By how much the clock that the process uses is ahead."""
+    steady: SteadyTime = field(default_factory=SteadyTime)
+    """The time that the process makes of this clock, as a real one does."""
     lineage: MemoryLineage = field(default_factory=MemoryLineage)
     gateway: Gateway | None = None
     generation: int = 0
@@ -130,13 +131,19 @@ class Node:
         return self.gateway is not None
 
     def clock(self, now: float) -> float:
-        """Returns the time of this host at a time of the world; it never goes back in a process."""
-        return now + self.clock_ahead_s
+        """Returns the time that the process reads at a time of the world."""
+        return self.steady.at(now + self.wall_ahead_s, now)
 
-    def jump(self, seconds: float) -> None:
-        """Sets the clock. A process ignores that it is set back, until it starts again."""
+    def wake_at(self, now: float, due: float) -> float:
+        """Returns when the process wakes up, by the time of the world, if something is due by its
+        own time."""
+        return now + (due - self.clock(now))
+
+    def jump(self, now: float, seconds: float) -> None:
+        """Sets the clock of the host; the process reads it at once."""
+        self.clock(now)
         self.wall_ahead_s += seconds
-        self.clock_ahead_s = max(self.clock_ahead_s, self.wall_ahead_s)
+        self.clock(now)
 
     def start(self, now: float, nonce: str) -> Effects:
         """Opens the gateway on the disk's store and returns its first effects.
@@ -144,7 +151,7 @@ class Node:
         Raises Interrupted if the host dies in its recovery.
         """
         self.generation += 1
-        self.clock_ahead_s = self.wall_ahead_s
+        self.steady = SteadyTime()
         store = self.disk.open()
         self.disk.fill(now < self.full_until)
         self.gateway = None
@@ -215,7 +222,7 @@ class Node:
             output.replies.extend((to.on_answer, answer) for to, answer in answered if to.on_answer)
             output.sends.extend(effects.sends)
             output.records.extend(effects.records)
-            output = output._replace(wake_at=effects.wake_at - self.clock_ahead_s)
+            output = output._replace(wake_at=self.wake_at(now, effects.wake_at))
         if kill_point is None:
             return output
         self.die()

@@ -124,7 +124,7 @@ class World:
             node = self.nodes[name]
             if node.is_up or name in self.absent:
                 continue
-            self.ledger.clock_set(self.now, name, node.wall_ahead_s)
+            self.ledger.process_started(self.now, name, node.wall_ahead_s)
             try:
                 first = node.start(self.now, f"{self.chance.getrandbits(64):016x}")
             except (StoreFull, Interrupted) as error:
@@ -133,7 +133,7 @@ class World:
                     self._spread(node, (), error.records)
                 continue
             self._spread(node, first.sends, first.records)
-            self._sleep(node, first.wake_at - node.clock_ahead_s)
+            self._sleep(node, node.wake_at(self.now, first.wake_at))
 
     def kill(self, name: str, at: KillPoint | None = None) -> None:
         """Kills the host at once, or at a point of its next turn."""
@@ -184,8 +184,8 @@ class World:
     def set_clock(self, name: str, jump_s: float) -> None:
         """Makes the clock of a host jump."""
         node = self.nodes[name]
-        node.jump(jump_s)
-        self.ledger.clock_set(self.now, name, node.clock_ahead_s)
+        node.jump(self.now, jump_s)
+        self.ledger.clock_set(self.now, name, node.wall_ahead_s)
 
     # --- time -------------------------------------------------------------------------------------
 

@@ -151,7 +151,7 @@ MEMBERS = (
     ),
     _B(
         name="clock-step-believed-at-once",
-        file="qns/runtime/clock.py",
+        file="qns/peer/steady_time.py",
         breaks="A clock that is wrong for a moment ends subscriptions.",
         old="        if is_ahead and passed - self._ahead_since < LASTS_S:",
         new="        if False:",

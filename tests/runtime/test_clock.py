@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qns.runtime.clock import LARGEST_STEP_S, LASTS_S, SteadyClock
+from qns.peer.steady_time import LARGEST_STEP_S, LASTS_S
+from qns.runtime.clock import SteadyClock
 
 DAY_S = 86_400.0
 

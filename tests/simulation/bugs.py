@@ -37,6 +37,7 @@ from qns.peer.lineage import MarkChange
 from qns.peer.peer import Peer
 from qns.peer.ports import Mark
 from qns.peer.publications import Publications
+from qns.peer.steady_time import SteadyTime
 from qns.peer.turn import Transaction, Turn
 from qns.store.lineage import MemoryLineage
 
@@ -247,6 +248,16 @@ def epoch_from_the_clock() -> Replacements:
     return {(Gateway, "open"): opened, (gateways, "begin_epoch"): begin_epoch}
 
 
+def clock_step_believed_at_once() -> Replacements:
+    """A process follows every step forward of its clock."""
+
+    def at(steady: SteadyTime, clock: float, passed: float) -> float:
+        steady._now = max(steady._now, clock)
+        return steady._now
+
+    return {(SteadyTime, "at"): at}
+
+
 def mark_written_after_the_store() -> Replacements:
     """The marks that may come next are not written before the store changes."""
     original = MemoryLineage.write
@@ -321,6 +332,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "group commit keeps only the last turn": commit_keeps_the_last_turn,
     "repeated publication published again": publication_repeated,
     "epoch from the clock": epoch_from_the_clock,
+    "clock step believed at once": clock_step_believed_at_once,
     "mark written after the store": mark_written_after_the_store,
     "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
     "restored producer trusts its views": restored_producer_trusts_its_views,
@@ -335,6 +347,7 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "group commit keeps only the last turn": ("slow-disk", "crash"),
     "repeated publication published again": ("slow-peer",),
     "epoch from the clock": ("clock", "crash"),
+    "clock step believed at once": ("clock-step",),
     "mark written after the store": ("recovery",),
     "restored producer ignores a restored consumer": ("restores",),
     "position in a stream not stored": ("failing-disk",),

@@ -6,7 +6,7 @@ import pytest
 
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
-from qns.iil.requests import Publish
+from qns.iil.requests import Publish, Subscribe
 from qns.peer.tables import EVENTS
 from qns.simulation.actions import Action
 from qns.simulation.host_faults import RECOVERY_STEPS
@@ -18,19 +18,46 @@ from tests.edl.peers import delivered, peer_of, publish, subscribe, world_of
 from tests.resting import comes_to_rest_and_holds
 
 
-def test_clock_that_is_set_back_counts_only_after_the_next_start() -> None:
+def test_process_follows_a_clock_that_is_set_back_slowly_until_it_starts_again() -> None:
     world = world_of("P", "C")
-    node = world.nodes["P"]
-    node.jump(-20.0)
-    assert node.clock(world.now) == world.now
-    node.jump(50.0)
-    assert node.clock(world.now) == world.now + 30.0
-    node.jump(-40.0)
-    assert node.clock(world.now) == world.now + 30.0
+    node, since = world.nodes["P"], world.now
+    world.set_clock("P", -20.0)
+    assert node.clock(since) == pytest.approx(since)
+    world.run_for(10.0)
+    assert node.clock(world.now) == pytest.approx(since + 5.0)
     world.kill("P")
     world.start("P")
-    assert node.clock(world.now) == world.now - 10.0
+    assert node.clock(world.now) == pytest.approx(since - 10.0)
     comes_to_rest_and_holds(world)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_clock_that_is_a_day_ahead_for_seconds_ends_no_subscription(crashes: bool) -> None:
+    world = world_of("P", "C")
+    world.do("C", Subscribe("user", "Report", id="s", lifetime_s=3_600.0))
+    world.set_clock("C", 86_400.0)
+    if crashes:  # a new process has nothing to compare the clock with
+        world.kill("C")
+        world.start("C")
+    world.run_for(5.0)
+    world.set_clock("C", -86_400.0)
+    world.run_for(5.0)
+    assert bool(peer_of(world, "C").iil.table) is not crashes
+
+
+def test_ledger_knows_which_steps_of_a_clock_a_process_follows() -> None:
+    world = world_of("P", "C")
+    ledger, now = world.ledger, world.now
+    world.set_clock("P", 86_400.0)
+    assert ledger.latest_clock("P", now + 500.0) == pytest.approx(now + 500.0)
+    assert ledger.latest_clock("P", now + 600.0) == pytest.approx(now + 600.0 + 86_400.0)
+    world.set_clock("P", -86_400.0)
+    assert ledger.latest_clock("P", now + 600.0) == pytest.approx(now + 600.0)
+    world.set_clock("P", 50.0)
+    assert ledger.earliest_clock("P", now) == pytest.approx(now + 50.0)
+    world.set_clock("P", -70.0)
+    assert ledger.earliest_clock("P", now) == pytest.approx(now - 20.0)
+    assert ledger.latest_clock("P", now) == pytest.approx(now + 50.0)
 
 
 def test_turns_that_begin_during_a_slow_commit_are_committed_together() -> None:
