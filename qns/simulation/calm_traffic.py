@@ -99,6 +99,18 @@ class CalmTraffic:
             publication is not None
             and publication.asked_at > self.since
             and not ledger.may_be_dropped(item.source)
+            and not self._may_be_far_behind(publication)
+        )
+
+    def _may_be_far_behind(self, publication: Publication) -> bool:
+        """True if consumers may be owed more events than the producer keeps in memory.
+
+        It then sends the events that are only on its disk directly, and later ones in both ways.
+        """
+        at = publication.asked_at
+        return self.world.tuning.owed_in_memory < sum(
+            each.org == publication.org and abs(each.asked_at - at) < _UPSET_S
+            for each in self.world.ledger.publications.values()
         )
 
     def _has_fan_out(self, publication: Publication, receivers: Iterable[str]) -> bool:

@@ -149,7 +149,7 @@ class Causes:
             return False
         matching = sum(
             each.asked_at <= record["t"] and True in ledger.matches(subscription, each)
-            for each in ledger.publications.values()
+            for each in ledger.all_publications()
         )
         return matching > longest_queue or bool(ledger.restores[record["org"]])
 

@@ -89,9 +89,7 @@ class Declared:
         return taken_by, viewed_by
 
     def _remembers(self, name: str, since: float) -> bool:
-        return not (
-            self.ledger.restored_after(name, since) or self.ledger.moved_after(name, since)
-        )
+        return not (self.ledger.restored_after(name, since) or self.ledger.moved_after(name, since))
 
     def _is_recorded(self, org: str, restore: Restore) -> bool:
         return any(

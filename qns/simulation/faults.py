@@ -23,7 +23,9 @@ FAULTS: Final = (
     "overflow",
     "gone",
     "lasting",
+    "split",
     *HOST_FAULTS,
+    "repeat",
     "swarm",
 )
 

@@ -25,6 +25,15 @@ def draw_host_faults(seed: int, names: list[str], faults: Iterable[str]) -> list
     return found
 
 
+def draw_repeats(actions: Iterable[Action]) -> list[Action]:
+    """Draws factories that publish events again after their peers were put back.
+
+    They do so when the faults are over, so that no consumer starts again before it gets the event.
+    """
+    setbacks = [each.org for each in actions if each.kind in ("restore", "rollback", "lose-log")]
+    return [Action(CHAOS_S + 6.0, "repeat", org) for org in dict.fromkeys(setbacks)]
+
+
 def with_certain_availability(actions: Iterable[Action]) -> list[Action]:
     """Returns the actions with events that are available always or never.
 

@@ -44,6 +44,14 @@ class Injection:
         for pair in str(action.fields["pairs"]).split():
             self.world.network.mend(*pair.split(">"))
 
+    def do_split(self, action: Action) -> None:
+        self.count("partitions of minutes")
+        for pair in str(action.fields["pairs"]).split():
+            self.world.network.cut(*pair.split(">"))
+
+    def do_reunite(self, action: Action) -> None:
+        self.do_mend(action)
+
     def do_sever(self, action: Action) -> None:
         self.count("lasting partitions")
         for pair in str(action.fields["pairs"]).split():

@@ -7,7 +7,7 @@ the peers, so that these records can be compared with it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -103,6 +103,9 @@ class Ledger:
     tuning: Tuning
     """The limits that operators set, and the duration of leases in delivery groups."""
     publications: dict[Key, Publication] = field(default_factory=dict)
+    repeats: defaultdict[Key, list[Publication]] = field(default_factory=lambda: defaultdict(list))
+    """Publication -> the same event, which its factory published once more after a setback."""
+    starts: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     subscriptions: dict[Key, Call] = field(default_factory=dict)
     leases: defaultdict[Key, list[Call]] = field(default_factory=lambda: defaultdict(list))
     """Subscription -> the requests that set its lifetime, the first one included."""
@@ -149,7 +152,10 @@ class Ledger:
                     fields=write_event_json(event, schema),
                     available_s=event.available_s,
                 )
-                self.publications[org, event.id] = found
+                if (org, event.id) in self.publications:
+                    self.repeats[org, event.id].append(found)
+                else:
+                    self.publications[org, event.id] = found
                 return found
             case Subscribe(id=id):
                 call = self.subscriptions[org, id] = Call(org, request, now)
@@ -191,6 +197,7 @@ class Ledger:
 
     def process_started(self, now: float, org: str, ahead_s: float) -> None:
         """Notes that a process takes the clock of its host as it is."""
+        self.starts[org].append(now)
         self._forget_later_bounds(now, org)
         self._clocks[org].append(ClockBounds(now, ahead_s, ahead_s))
 
@@ -255,11 +262,17 @@ class Ledger:
             or any(since < at <= until for at, _ in self.schemas)
         )
 
+    def all_publications(self) -> Iterator[Publication]:
+        """Yields every publication, also those that are repeated after a setback."""
+        yield from self.publications.values()
+        for repeats in self.repeats.values():
+            yield from repeats
+
     def may_be_dropped(self, producer: str, until: float = inf) -> bool:
         """True if the producer may have owed more events than the operator's limit allows."""
         limit = self.tuning.most_owed
         return limit < inf and limit < sum(
-            each.org == producer and each.asked_at <= until for each in self.publications.values()
+            each.org == producer and each.asked_at <= until for each in self.all_publications()
         )
 
     def latest_clock(self, org: str, until: float) -> float:

@@ -85,7 +85,7 @@ class Owed:
 
     def _owed_to(self, subscription: Call) -> Iterator[Publication]:
         ledger = self.ledger
-        for publication in ledger.publications.values():
+        for publication in ledger.all_publications():
             if (
                 publication.is_granted
                 and not ledger.is_undone(publication)

@@ -133,6 +133,7 @@ class Scenario:
         world.run_until(CHAOS_S)
         self._heal()
         violations = self._last() if world.network.severed else []
+        self._await_late_actions()
         if world.absent:
             self._lull()
         violations = violations or self._rest()
@@ -174,6 +175,14 @@ class Scenario:
             node.heal()
         self.world.start()
         self._install(next(iter(self.world.federation.organisations)))
+
+    def _await_late_actions(self) -> None:
+        """Runs the world until the last partition of minutes is over, and factories have repeated
+        what they published."""
+        late = [each for each in self.plan.actions if each.kind in ("split", "reunite", "repeat")]
+        if late:
+            self.world.run_until(max(self.world.now, late[-1].at + 0.1))
+            self.world.network.restore()
 
     def _last(self) -> list[str]:
         """Waits until all that a way leads to is served, records that, and mends every link."""
@@ -282,6 +291,28 @@ class Scenario:
         if action.fields["class"] in schema.classes:
             event = EventReader(schema).from_fields({**action.fields, "source": action.org})
             self.calls.call(action.org, Publish(event))
+
+    def _do_repeat(self, action: Action) -> None:
+        """Publishes the acknowledged events again that the peer has forgotten.
+
+        Left out are events that a consumer need not recognise (docs/guarantees.md): because it has
+        started since, or may have them only on its disk, or because late subscribers get them.
+        """
+        world, org, ledger = self.world, action.org, self.world.ledger
+        others = [each for name, times in ledger.starts.items() if name != org for each in times]
+        if world.absent or world.tuning.events_in_memory < TUNING.events_in_memory:
+            return
+        undone = [
+            each
+            for each in ledger.publications.values()
+            if each.org == org
+            and each.asked_at > max(others, default=0.0)
+            and ledger.is_undone(each)
+            and not each.available_s
+        ]
+        for each in undone:
+            self.injection.count("repeated publications")
+            self.calls.call(org, each.request)
 
     # --- the federation changes -------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Users:
     events: int = 0
     prefix: str = "e"
     """With a number, the id of an event."""
+    subscription_prefix: str = "s"
 
     def actions(self, during_s: float, subscriptions: int, publications: int) -> list[Action]:
         chance, found = self.chance, []
@@ -68,7 +69,7 @@ class Users:
     def _subscribe(self, at: float) -> Action:
         chance = self.chance
         org = chance.choice(self.names)
-        sub = f"s{len(self.subscriptions) + 1}"
+        sub = f"{self.subscription_prefix}{len(self.subscriptions) + 1}"
         self.subscriptions.append((org, sub))
         fields: dict[str, object] = {"sub": sub, "text": self._text()}
         if chance.random() < 0.2:

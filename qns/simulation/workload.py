@@ -16,8 +16,9 @@ from qns.federation.document import Federation, Organisation
 from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.faults import Faults
 from qns.simulation.growth import draw_growth
-from qns.simulation.host_faults import draw_host_faults, with_certain_availability
+from qns.simulation.host_faults import draw_host_faults, draw_repeats, with_certain_availability
 from qns.simulation.lasting import draw_lasting
+from qns.simulation.splits import draw_split
 from qns.simulation.users import CLASSES, USER_KINDS, Users, some
 
 
@@ -75,7 +76,11 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
         actions += draw_growth(seed, names)
     if "lasting" in faults:
         actions += draw_lasting(seed, names)
+    if "split" in faults and not any(each.kind == "sever" for each in actions):
+        actions += draw_split(seed, names)
     actions += draw_host_faults(seed, names, faults)
+    if "repeat" in faults:
+        actions += draw_repeats(actions)
     if newcomer is not None:
         # Some newcomers get the document that names them alone, and offer it to the others.
         alone: dict[str, object] = {"alone": Random(f"newcomer {seed}").random() < 0.5}  # noqa: S311

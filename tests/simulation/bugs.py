@@ -29,15 +29,18 @@ from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_dispatcher import LocalDispatcher
 from qns.iil.local_subscription_table import LocalSubscription
 from qns.peer import gateway as gateways
+from qns.peer.backoff import Backoff
 from qns.peer.event_log import LoggedEvent
 from qns.peer.gateway import Begun, Gateway
 from qns.peer.inputs import Input
 from qns.peer.layers import ViewProgress
 from qns.peer.lineage import MarkChange
+from qns.peer.past_events import PastEvents
 from qns.peer.peer import Peer
 from qns.peer.ports import Mark
 from qns.peer.publications import Publications
 from qns.peer.steady_time import SteadyTime
+from qns.peer.tuning import Tuning
 from qns.peer.turn import Transaction, Turn
 from qns.store.lineage import MemoryLineage
 
@@ -294,6 +297,24 @@ def restored_producer_trusts_its_views() -> Replacements:
     return {(OutboundStream, "restore"): restore, (Producer, "diffuse"): diffuse}
 
 
+def pauses_without_a_limit() -> Replacements:
+    """The pauses between attempts to reach another peer double without a limit."""
+
+    def link_backoff(tuning: Tuning) -> Backoff:
+        return Backoff(tuning.first_pause_s, 1e9)
+
+    return {(Tuning, "link_backoff"): property(link_backoff)}
+
+
+def repeated_event_not_recognised() -> Replacements:
+    """A consumer does not recognise an event that a producer publishes again after a setback."""
+
+    def find(past: PastEvents, source: str, id: str, xml: bytes) -> int | None:
+        return None
+
+    return {(PastEvents, "find"): find}
+
+
 def position_in_a_stream_not_stored() -> Replacements:
     """A consumer forgets how far it has come when it opens its store again."""
 
@@ -336,6 +357,8 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "mark written after the store": mark_written_after_the_store,
     "restored producer ignores a restored consumer": restored_producer_ignores_restored_consumer,
     "restored producer trusts its views": restored_producer_trusts_its_views,
+    "pauses without a limit": pauses_without_a_limit,
+    "repeated event not recognised": repeated_event_not_recognised,
     "position in a stream not stored": position_in_a_stream_not_stored,
     "epoch without a first number": epoch_without_a_first_number,
 }
@@ -350,6 +373,8 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "clock step believed at once": ("clock-step",),
     "mark written after the store": ("recovery",),
     "restored producer ignores a restored consumer": ("restores",),
+    "pauses without a limit": ("split",),
+    "repeated event not recognised": ("repeat", "restore"),
     "position in a stream not stored": ("failing-disk",),
     "epoch without a first number": ("lose-log",),
 }

@@ -13,9 +13,9 @@ from qns.d2q.shipped import WEATHER
 from qns.edl.messages import PullGap, Standing
 from qns.federation.document import Federation, Organisation
 from qns.history.judge import judge
-from qns.iil.requests import Publish
+from qns.iil.requests import Publish, Subscribe
 from qns.simulation.audit import AUDITED
-from qns.simulation.calm_traffic import NO_RESEND, judge_calm_traffic
+from qns.simulation.calm_traffic import NO_RESEND, ONE_NOTIFY, judge_calm_traffic
 from qns.simulation.faults import FAULTS
 from qns.simulation.findings import Findings
 from qns.simulation.scenario import Outcome, Scenario
@@ -78,3 +78,25 @@ def test_pull_for_a_gap_is_needless_unless_a_limit_may_have_dropped_events(
     findings = Findings()
     judge_calm_traffic(world, findings, has_faults=False)
     assert bool(findings.broken[NO_RESEND]) == needless
+
+
+@pytest.mark.parametrize(("owed_in_memory", "judged"), [(2, False), (10, True)])
+def test_events_beyond_what_a_producer_keeps_in_memory_may_travel_twice(
+    owed_in_memory: int, judged: bool
+) -> None:
+    names = ("Consumer", "Producer")
+    organisations = {name: Organisation(name, frozenset({"Report"})) for name in names}
+    tuning = replace(TUNING, owed_in_memory=owed_in_memory)
+    world = World(3, Federation("weather", WEATHER, organisations), tuning=tuning)
+    world.start()
+    world.do("Consumer", Subscribe("user", "Report", id="s"))
+    world.run_for(2)
+    for nth in range(3):
+        event = {"id": f"e{nth}", "class": "Report", "source": "Producer"}
+        publish = Publish(EventReader(WEATHER).from_fields(event))
+        world.ledger.ask(world.now, "Producer", publish)
+        world.do("Producer", publish)
+    world.run_for(2)
+    findings = Findings()
+    judge_calm_traffic(world, findings, has_faults=False)
+    assert bool(findings.asked[ONE_NOTIFY]) == judged

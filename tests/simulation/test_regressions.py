@@ -210,3 +210,39 @@ def test_subscription_that_a_snapshot_undid_is_declared_if_a_producer_held_its_v
     assert consumer.status.setback is not None or any(
         record["do"] == "start" and record["restored"] for record in pair.world.history
     )
+
+
+@pytest.mark.xfail(strict=True, reason="an available event that is in the log is not offered again")
+def test_available_event_published_again_after_a_setback_reaches_later_subscribers() -> None:
+    pair = Pair()
+    pair.world.back_up("Producer")
+    pair.subscribe("s1", "Report")
+    pair.world.run_for(2)
+    pair.publish("e1", available=2)
+    pair.world.run_for(4)  # s1 has not read it, so that the consumer keeps it
+    pair.subscribe("s2", "Report")  # too late: the event is not available any more
+    pair.world.run_for(2)
+    pair.world.put_back("Producer", pair.world.nodes["Producer"].backups[-1])
+    pair.world.run_for(2)
+    pair.publish("e1", available=2)  # the factory repeats it, and s2 is stable
+    pair.world.run_for(4)
+    assert pair.notified("s1") == pair.notified("s2") == ["e1"]
+
+
+@pytest.mark.xfail(strict=True, reason="a consumer that started again offers it to nobody")
+def test_event_published_again_reaches_later_subscribers_of_a_consumer_that_started_again() -> None:
+    pair = Pair()
+    pair.world.back_up("Producer")
+    pair.subscribe("s1", "Report")
+    pair.world.run_for(2)
+    pair.publish("e1")
+    pair.world.run_for(2)  # s1 has not read it, so that the consumer keeps it
+    pair.world.kill("Consumer")
+    pair.world.start("Consumer")
+    pair.subscribe("s2", "Report")
+    pair.world.run_for(2)
+    pair.world.put_back("Producer", pair.world.nodes["Producer"].backups[-1])
+    pair.world.run_for(2)
+    pair.publish("e1")
+    pair.world.run_for(4)
+    assert pair.notified("s2") == ["e1"]
