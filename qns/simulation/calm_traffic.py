@@ -24,6 +24,7 @@ _EXCHANGE_S: Final = 0.5
 """A request and its reply take less time if all is calm."""
 _UPSET_S: Final = 2.0
 """For so long an old copy of a request may make a peer send something again."""
+_REFUSING: Final = ("most_early", "most_custody", "most_events")
 RULES: Final = (FAN_OUT, ONE_NOTIFY, NO_RESEND)
 
 
@@ -157,6 +158,11 @@ class CalmTraffic:
 
 
 def judge_calm_traffic(world: World, findings: Findings, *, has_faults: bool) -> None:
-    """Judges the traffic from the first calm on, or all of it if there was no fault."""
+    """Judges the traffic from the first calm on, or all of it if there was no fault.
+
+    It is not judged if tiny bounds make peers refuse events, which are then sent once more.
+    """
+    if any(getattr(world.tuning, each) < getattr(TUNING, each) for each in _REFUSING):
+        return
     since = next(iter(world.ledger.calms), inf) if has_faults else 0.0
     CalmTraffic(world, findings, since, has_faults).judge()

@@ -13,6 +13,7 @@ from math import inf
 from typing import Final
 
 from qns.iil.requests import AcknowledgeDeliveries, Pause, Resume, Unsubscribe
+from qns.peer.tuning import Tuning
 from qns.peer.turn import Record
 from qns.simulation.findings import Findings
 from qns.simulation.ledger import Ledger
@@ -164,7 +165,8 @@ class Causes:
         return notified < inf and lasted_s >= self.ledger.tuning.lease_s - slack_s
 
     def _discard(self, _: Record) -> bool:
-        return False  # no operator drops a dead letter here
+        """No operator drops a dead letter here: there were more than the bound of the plan."""
+        return self.ledger.tuning.most_dead_letters < Tuning().most_dead_letters
 
     def _rewind(self, record: Record) -> bool:
         """A stream is set back if its producer was put back after it had used one of the numbers.

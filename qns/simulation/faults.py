@@ -21,6 +21,7 @@ FAULTS: Final = (
     "federation",
     "retention",
     "overflow",
+    "bounds",
     "gone",
     "lasting",
     "split",

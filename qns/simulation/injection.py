@@ -44,6 +44,9 @@ class Injection:
         for pair in str(action.fields["pairs"]).split():
             self.world.network.mend(*pair.split(">"))
 
+    def do_bounds(self, _: Action) -> None:
+        self.count("tiny bounds")  # they are in force from the start
+
     def do_split(self, action: Action) -> None:
         self.count("partitions of minutes")
         for pair in str(action.fields["pairs"]).split():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import inf
 
 from qns.d2q.event_json import EventReader
@@ -23,6 +24,7 @@ from qns.peer.lineage import EPOCH_SCATTER
 from qns.peer.turn import Record
 from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.audit import audit
+from qns.simulation.bounds import with_bounds
 from qns.simulation.calls import Calls
 from qns.simulation.disks import MemoryDisk, SqliteDisk
 from qns.simulation.findings import Findings
@@ -42,6 +44,9 @@ _LASTING_AT_LEAST_S = 6.0
 """The last events of a lasting partition are published in this time."""
 _LASTING_AT_MOST_S = 150.0
 _QUIET_S = 30.0
+_BEGIN_S = 1_000_000.0
+"""What a correct clock shows at the start, so that one that is set back by days is positive."""
+_READ_EVERY_S = 10
 _COMPARE_WITHIN_S = 1_000.0
 """Longer than any partition: the judge expects that a rollback never loses an event."""
 
@@ -90,12 +95,13 @@ class Scenario:
         )
         if plan.seed % 2:  # half of the peers keep nearly everything that is owed only on the disk
             tuning = replace(tuning, owed_in_memory=2, events_in_memory=2)
+        tuning = with_bounds(tuning, plan.actions)
         disk = SqliteDisk if plan.sqlite else MemoryDisk
         self.world = World(
             plan.seed, plan.federation, tuning, disk, plan.seed % 4 == 3, EPOCH_SCATTER
         )
         for name, node in self.world.nodes.items():
-            node.wall_ahead_s = plan.clocks[name]
+            node.wall_ahead_s = _BEGIN_S + plan.clocks[name]
         self.injection = Injection(self.world, self.counts)
         self.calls = Calls(self.world, self.injection)
         self.readers = Readers(self.calls, plan.grouped, self.findings)
@@ -231,7 +237,12 @@ class Scenario:
         world = self.world
         until = world.now + at_most_s
         self.findings.ask(REST)
-        while world.now <= until:
+        for second in count():
+            if world.now > until:
+                break
+            if second % _READ_EVERY_S == 0 and world.tuning.most_events < TUNING.most_events:
+                self._resume_everything()  # a full log waits for readers
+                self._read_everything()
             world.run_for(1.0)
             waiting = [name for name, calls in self.calls.open.items() if calls]
             if set(waiting) - world.absent:
@@ -357,7 +368,7 @@ class Scenario:
                 for copies in world.nodes[org].copies:
                     copies.clear()
             else:
-                world.add(org, self.plan.clocks[org])
+                world.add(org, _BEGIN_S + self.plan.clocks[org])
                 world.start(org)
             others = () if action.fields.get("alone") else (self._other_than(org),)
             self._install(org, *others)

@@ -14,6 +14,7 @@ from random import Random
 from qns.d2q.shipped import WEATHER
 from qns.federation.document import Federation, Organisation
 from qns.simulation.actions import CHAOS_S, Action
+from qns.simulation.bounds import with_tiny_bounds
 from qns.simulation.faults import Faults
 from qns.simulation.growth import draw_growth
 from qns.simulation.host_faults import draw_host_faults, draw_repeats, with_certain_availability
@@ -79,6 +80,8 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     if "split" in faults and not any(each.kind == "sever" for each in actions):
         actions += draw_split(seed, names)
     actions += draw_host_faults(seed, names, faults)
+    if "bounds" in faults:
+        actions = with_tiny_bounds(seed, actions)
     if "repeat" in faults:
         actions += draw_repeats(actions)
     if newcomer is not None:

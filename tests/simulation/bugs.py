@@ -23,6 +23,7 @@ from qns.edl.outbound_stream import OutboundStream
 from qns.edl.producer import Producer
 from qns.edl.routes import Routes
 from qns.edl.uncompared_views import UncomparedViews
+from qns.errors import Busy
 from qns.iil.deliveries_dropped import Dropped
 from qns.iil.dropped_numbers import DroppedNumbers
 from qns.iil.layer import InternalInterfaceLayer
@@ -315,6 +316,19 @@ def repeated_event_not_recognised() -> Replacements:
     return {(PastEvents, "find"): find}
 
 
+def full_peer_acknowledges() -> Replacements:
+    """A peer that holds too many events acknowledges a publication and drops it."""
+    original = Publications.accept
+
+    def accept(publications: Publications, *args: Any) -> LoggedEvent | None:
+        try:
+            return original(publications, *args)
+        except Busy:
+            return None
+
+    return {(Publications, "accept"): accept}
+
+
 def position_in_a_stream_not_stored() -> Replacements:
     """A consumer forgets how far it has come when it opens its store again."""
 
@@ -359,6 +373,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "restored producer trusts its views": restored_producer_trusts_its_views,
     "pauses without a limit": pauses_without_a_limit,
     "repeated event not recognised": repeated_event_not_recognised,
+    "full peer acknowledges": full_peer_acknowledges,
     "position in a stream not stored": position_in_a_stream_not_stored,
     "epoch without a first number": epoch_without_a_first_number,
 }
@@ -375,6 +390,7 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "restored producer ignores a restored consumer": ("restores",),
     "pauses without a limit": ("split",),
     "repeated event not recognised": ("repeat", "restore"),
+    "full peer acknowledges": ("bounds",),
     "position in a stream not stored": ("failing-disk",),
     "epoch without a first number": ("lose-log",),
 }
