@@ -24,7 +24,7 @@ from qns.simulation.world import World
 AUDITED: Final = (
     owed.RULE,
     reading.RULE,
-    readers.DENSE,
+    *readers.RULES,
     answers.RULE,
     *causes.RULES,
     declared.RULE,
@@ -41,6 +41,7 @@ NEEDED_FAULTS: Final = {
     causes.REWIND: {"restore"},
     causes.LINEAGE: {"restore"},
     declared.RULE: {"restore"},
+    readers.CURSOR: {"restore"},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""
 

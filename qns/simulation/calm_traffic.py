@@ -107,10 +107,12 @@ class CalmTraffic:
         """True if consumers may be owed more events than the producer keeps in memory.
 
         It then sends the events that are only on its disk directly, and later ones in both ways.
+        Late subscribers may be owed all events that are available.
         """
         at = publication.asked_at
         return self.world.tuning.owed_in_memory < sum(
-            each.org == publication.org and abs(each.asked_at - at) < _UPSET_S
+            each.org == publication.org
+            and abs(each.asked_at - at) < max(_UPSET_S, each.available_s)
             for each in self.world.ledger.publications.values()
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from qns.simulation.actions import Action
@@ -27,6 +28,8 @@ class Injection:
     """Kind of fault -> how many were injected."""
     restores: Counter[str] = field(default_factory=Counter)
     """Organisation -> how often it was restored."""
+    on_put_back: Callable[[str], None] = lambda _: None
+    """Is called with an organisation whose host was put back and started."""
 
     def count(self, fault: str) -> None:
         self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -105,7 +108,12 @@ class Injection:
         world.nodes[org].die()
         self.restores[org] += 1
         copy = copies[-1]
-        world.at(world.now + down_s, lambda: world.put_back(org, copy))
+
+        def put_back() -> None:
+            world.put_back(org, copy)
+            self.on_put_back(org)
+
+        world.at(world.now + down_s, put_back)
         return True
 
     def do_disk_full(self, action: Action) -> None:

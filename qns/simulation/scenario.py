@@ -105,6 +105,7 @@ class Scenario:
         self.injection = Injection(self.world, self.counts)
         self.calls = Calls(self.world, self.injection)
         self.readers = Readers(self.calls, plan.grouped, self.findings)
+        self.injection.on_put_back = self.readers.continue_after
         if plan.newcomer is not None:
             self.former[plan.newcomer.name] = plan.newcomer
 

@@ -18,6 +18,7 @@ from qns.edl.producer import Producer
 from qns.federation.document import Federation
 from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_dispatcher import LocalDispatcher
+from qns.iil.local_subscription_table import LocalSubscriptionTable
 from qns.iil.requests import Pause, Subscribe
 from qns.peer.event_log import LoggedEvent
 from qns.peer.peer import Peer
@@ -207,6 +208,15 @@ def setback_not_recorded() -> Replacements:
     }
 
 
+def cursor_not_checked() -> Replacements:
+    """A peer that went back accepts the cursors of deliveries that it has forgotten."""
+
+    def check_cursor(*_: Any) -> None:
+        pass
+
+    return {(LocalSubscriptionTable, "check_cursor"): check_cursor}
+
+
 def flat_tree() -> Replacements:
     """A producer sends every event to all consumers itself."""
 
@@ -252,6 +262,7 @@ LIES: dict[Callable[[], Replacements], tuple[str, ...]] = {
     lifetime_halved: ("Cause of an expiry",),
     start_declared_as_restored: ("Lineage",),
     setback_not_recorded: ("Declared",),
+    cursor_not_checked: ("Cursor",),
     flat_tree: ("Fan-out",),
     sent_twice: ("One notify",),
     subtree_left_to_the_producer: ("No resend",),
