@@ -339,14 +339,21 @@ def position_in_a_stream_not_stored() -> Replacements:
 
 
 def epoch_without_a_first_number() -> Replacements:
-    """A start that finds a known mark does not announce where its epoch begins."""
+    """A start that finds a known mark does not announce where its epoch begins, and the producer
+    believes no consumer that has later numbers."""
     original = Producer.start
 
     def start(producer: Producer, turn: Turn) -> None:
         with patch.object(OutboundStream, "raise_fence", lambda *_: None):
             original(producer, turn)
 
-    return {(Producer, "start"): start}
+    def find_lost_epoch(*_: Any) -> None:
+        return None
+
+    return {
+        (Producer, "start"): start,
+        (OutboundStream, "find_lost_epoch"): find_lost_epoch,
+    }
 
 
 BUGS: dict[str, Callable[[], Replacements]] = {
