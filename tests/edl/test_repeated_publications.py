@@ -202,6 +202,22 @@ def test_consumer_that_started_again_delivers_a_repeated_event_again() -> None:
     assert notified(world) == ["e", *LOST, "e0"], "its memory does not survive: a declared bound"
 
 
+def test_consumer_that_started_again_delivers_a_repeated_event_only_to_those_without_it() -> None:
+    world, snapshot = world_with_a_snapshot()
+    publish(world, "P", *LOST)
+    world.run_for(5.0)
+    world.kill("C")  # nobody has read, so that it keeps the events
+    world.start("C")
+    subscribe(world, "C", "later")
+    world.run_for(5.0)
+    world.put_back("P", snapshot)
+    world.run_for(5.0)
+    publish(world, "P", *LOST)
+    world.run_for(30.0)
+    assert notified(world) == ["e", *LOST]
+    assert notified(world, "later") == list(LOST)
+
+
 def test_only_the_newest_events_of_a_producer_are_remembered() -> None:
     world, snapshot = world_with_a_snapshot(events_remembered=2)
     publish_and_put_back(world, snapshot)

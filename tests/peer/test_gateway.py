@@ -152,6 +152,11 @@ class Watched:
         self._write(marks)
         self.marks = marks
 
+    def advance(self, mark: Mark) -> None:
+        lineage = MemoryLineage(self.marks)
+        lineage.advance(mark)
+        self.marks = lineage.read()
+
     def rows(self, table: Table[Row]) -> Iterable[Row]:
         return self.store.rows(table)
 
@@ -229,3 +234,32 @@ def test_copy_from_before_the_last_backup_is_taken_for_restored() -> None:
     copy = MemoryStore.from_snapshot(watched.store.snapshot())
     gateway.renew_mark("n2")
     assert Watched(copy, watched.marks).open("n3").restored
+
+
+def commit_a_subscription(gateway: Gateway, id: str) -> None:
+    gateway.run([Subscribe("ann", "Report", id=id)], 10.0)
+
+
+def test_store_that_has_lost_noted_commits_is_taken_for_restored() -> None:
+    watched = Watched(MemoryStore(), ())
+    gateway = watched.open("n1")
+    commit_a_subscription(gateway, "s1")
+    copy = MemoryStore.from_snapshot(watched.store.snapshot())
+    gateway.note_progress()
+    marks = watched.marks
+    assert not Watched(copy, marks).open("n2").restored
+    copy = MemoryStore.from_snapshot(watched.store.snapshot())
+    commit_a_subscription(gateway, "s2")
+    assert gateway.has_progress
+    gateway.note_progress()
+    assert not gateway.has_progress
+    assert Watched(copy, watched.marks).open("n2").restored
+
+
+def test_turns_that_are_not_committed_are_not_noted() -> None:
+    watched = Watched(MemoryStore(), ())
+    gateway = watched.open("n1")
+    commit_a_subscription(gateway, "s1")
+    gateway.begin([Subscribe("ann", "Report", id="s2")], 10.0)  # the host dies before the commit
+    gateway.note_progress()
+    assert not Watched(watched.store, watched.marks).open("n2").restored

@@ -125,7 +125,10 @@ def test_output_is_the_same_with_any_number_of_jobs() -> None:
     ("arguments", "message"),
     [
         (["--faults", "loss,crsh"], "unknown fault 'crsh' (did you mean crash?)"),
-        (["--faults", ""], "unknown fault '' (known: clock, crash, delay, disk-full, duplicate, "),
+        (
+            ["--faults", ""],
+            "unknown fault '' (known: bounds, clock, clock-step, crash, delay, disk-full, ",
+        ),
         (["--seeds", "3..3"], "no seed is in 3..3 (the end must be after the start)"),
         (["--seeds", "9..4"], "no seed is in 9..4 (the end must be after the start)"),
         (["--seeds", "1-5"], "'1-5' is no range of seeds (write it as 0..200, or 200)"),
