@@ -26,7 +26,9 @@ from qns.edl.external_matcher import ExternalMatcher
 from qns.edl.merge_subscriptions_table import Digest
 from qns.edl.messages import (
     ChangeSub,
+    Done,
     Envelope,
+    Gossip,
     Hello,
     Notification,
     Notified,
@@ -65,10 +67,17 @@ class Producer:
         self.settle(self.gateway.first)
         for name, texts in views.items():
             change = ChangeSub(1, 1, 1, None, 1, tuple(texts), (), str(Digest(texts)))
-            effects = self.run([Received(Envelope(name, 1, (), change))])
-            (answer,) = effects.answers
-            assert isinstance(answer, Envelope)
-            assert isinstance(answer.body, SubChanged), answer.body
+            while not self.accepts(name, change):  # a large view is read in several turns
+                pass
+
+    def accepts(self, name: str, change: ChangeSub) -> bool:
+        """Sends the view of a consumer; returns False if the producer is still reading it."""
+        effects = self.run([Received(Envelope(name, 1, (), change))])
+        (answer,) = effects.answers
+        self.settle(effects)
+        assert isinstance(answer, Envelope)
+        assert isinstance(answer.body, SubChanged) or not answer.body.permanent, answer.body
+        return isinstance(answer.body, SubChanged)
 
     def run(self, inputs: Sequence[Input]) -> Effects:
         self.now += 0.001
@@ -92,6 +101,8 @@ class Producer:
             reply: Any = Notified((Outcome(True),) * len(items), Standing(1, 1, 1, 1, last))
         elif isinstance(body, Hello):
             reply = Hello(1, 1, 0, (), 1, 0, str(Digest()), Standing(1, 1, 1, 1, 0), 0, "")
+        elif isinstance(body, Gossip):  # a large view has been read
+            reply = Done()
         else:
             raise TypeError(f"unexpected {type(body).__name__} to {send.to}")
         return Answered(send.number, Envelope(send.to, 1, (), reply))

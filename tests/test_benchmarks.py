@@ -13,6 +13,7 @@ from benchmarks import (
     bench_away,
     bench_matching,
     bench_merging,
+    bench_peer,
     bench_soap,
     machine,
     report,
@@ -97,6 +98,14 @@ def test_raw_file_keeps_other_subjects_when_one_is_measured_again(tmp_path: Path
 )
 def test_figure_has_three_significant_digits(value: float, shown: str) -> None:
     assert report.figure(value) == shown
+
+
+def test_core_of_the_peer_is_measured_with_views_and_notifications() -> None:
+    results = bench_peer.run(quick=True, on_progress=lambda _: None)
+    assert set(results["elements"]) == set(bench_peer.CONSUMERS)
+    assert results["consumer"]["notifications"] > 0
+    assert results["consumer"]["deliveries"] > 0
+    assert "| publish, 100 per turn |" in bench_peer.text(results)
 
 
 def test_peer_under_load_delivers_every_notification() -> None:
