@@ -74,8 +74,9 @@ def test_health_names_an_endpoint_in_the_document_at_which_the_peer_does_not_lis
 
 
 def test_health_says_nothing_of_the_endpoint_of_a_peer_behind_a_proxy(tmp_path: Path) -> None:
-    inps = peer_in(tmp_path, FIRST, "INPS", f'listen = "127.0.0.1:{free_ports(1)[0]}"\n{QUICK}')
-    inps.endpoint = f"http://{inps.configuration.read_text().split(chr(34))[5]}/"
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    inps = peer_in(tmp_path, FIRST, "INPS", f'listen = "{listen}"\n{QUICK}')
+    inps.endpoint = f"http://{listen}/"
     with running([inps]):
         elsewhere = f"http://127.0.0.1:{free_ports(1)[0]}/"
         configure(tmp_path, FIRST.with_endpoints({"INPS": elsewhere}), "INPS")
