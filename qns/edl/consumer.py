@@ -243,6 +243,7 @@ class Consumer:
         self.learn(turn, stream, hello.epoch, hello.fences)
         if hello.held_version > view.version:  # this peer has forgotten that version
             self.claims.prove_setback(producer)
+            self.unconfirm_view(turn, producer)  # what is stable by an old store may not be so
         if hello.held_epoch > self.epoch:  # this peer has forgotten that epoch
             self.claims.believe(turn, producer, hello.held_epoch, self.epoch)
         elif hello.held_epoch < self.epoch and view.matches(hello.held_version, hello.held_digest):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from qns.edl.custody import Custody, rejection_of
@@ -34,6 +35,8 @@ class Forwarder:
     tuning: Tuning
     custody: Custody
     links: dict[str, Link] = field(default_factory=dict)
+    _relayed_skips: dict[Skip, float] = field(default_factory=dict)
+    """Skip -> when it was last passed on for another peer."""
 
     def link(self, other: str) -> Link:
         found = self.links.get(other)
@@ -105,14 +108,25 @@ class Forwarder:
             copy = Parcel(parcel.event, incarnation, entry, parcel.path, None)
             self.link(hop).parcels[copy.key] = copy
 
-    def relay_skip(self, skip: Skip) -> None:
-        """Passes on a skip, unless too many wait.
+    def relay_skip(self, turn: Turn, sender: str, skip: Skip) -> None:
+        """Passes on a skip of the sender, unless too many wait.
 
-        It is not stored: its producer repeats it until it is acknowledged.
+        It is not stored: its producer repeats it until it is acknowledged. It has no path, so the
+        same skip is passed on only once in a while, in case that it goes in a circle.
         """
-        link = self.link(skip.first.receiver)
-        if self.reachability.reachable(link.other) and len(link.skips) < self.tuning.most_early:
-            link.skips[skip] = None
+        receiver, relayed = skip.first.receiver, self._relayed_skips
+        if turn.now - relayed.get(skip, -inf) < self.tuning.resend_after_s / 2:
+            return
+        hops = [receiver]
+        if not self.reachability.reachable(receiver):
+            hops = self.routes.hops(receiver, (skip.source, sender))
+        for link in map(self.link, hops[:1]):
+            if len(link.skips) < self.tuning.most_early:
+                link.skips[skip] = None
+                relayed.pop(skip, None)
+                relayed[skip] = turn.now
+        while len(relayed) > self.tuning.most_early:
+            del relayed[next(iter(relayed))]
 
     def relay_standing(self, producer: str, consumer: str, carried: Carried, at: float) -> bool:
         """Sends a standing to a producer through another peer; False if no way is known."""

@@ -169,7 +169,7 @@ class Intake:
         if rejection is not None:
             return rejection
         if entry.receiver != consumer.me:
-            return self._relay(turn, item)
+            return self._relay(turn, sender, item)
         if (
             entry.incarnation < consumer.incarnation
             or consumer.me not in consumer.federation
@@ -207,7 +207,7 @@ class Intake:
         if isinstance(item, Skip):
             # A skip comes through another peer only if the producer cannot bring it itself.
             reachability = self.consumer.forwarder.reachability
-            is_relayed = entry.receiver == me and not reachability.is_connected(source)
+            is_relayed = entry.receiver != me or not reachability.is_connected(source)
             if entry.receiver == source or (sender != source and not is_relayed):
                 return Outcome(False, f"{sender} cannot skip events of {source}", True)
             return None
@@ -221,7 +221,7 @@ class Intake:
             return Outcome(False, f"{item.event} of {source} goes in a circle", True)
         return None
 
-    def _relay(self, turn: Turn, item: Item) -> Outcome:
+    def _relay(self, turn: Turn, sender: str, item: Item) -> Outcome:
         """Takes custody of an item for another receiver, whom its sender does not reach."""
         consumer, forwarder = self.consumer, self.consumer.forwarder
         receiver = entry_of(item).receiver
@@ -229,7 +229,7 @@ class Intake:
         if not entries:
             return Outcome(False, f"{shorten(receiver)} is not a member as {consumer.me} sees it")
         if isinstance(item, Skip):
-            forwarder.relay_skip(item)
+            forwarder.relay_skip(turn, sender, item)
             return TAKEN
         if len(forwarder.custody) >= consumer.tuning.most_custody:
             return Outcome(False, f"{consumer.me} forwards too much already")
@@ -336,9 +336,9 @@ class Intake:
         log, sink = self.consumer.log, self.consumer.sink
         if not logged.taken:
             log.mark_taken(turn, logged)
-            before = log.past.find(*logged.key, logged.xml)
-        elif not logged.is_repeated and (logged.event.available_s or logged.offered_to < 0):
-            return  # the second number of an event that late subscribers have had
+            before = log.past.find(*logged.key, logged.xml, logged.position)
+        elif not logged.is_repeated:
+            return  # the second number of an event that was sent again
         else:
             before = logged.offered_to
         logged.is_repeated = False

@@ -104,9 +104,22 @@ class Notifications:
                 return  # an event that was declared lost may still arrive, late
             late = published[-1]
             early, notified = branch.newest[sub, source, late.incarnation]
+            if not self._was_stable(organisation, record, late.incarnation, notified):
+                return  # the producer may not have known the subscription that a rollback revived
             numbers = [late.number, early.number, notified, number]
             subscription = branch.subscriptions.get(sub)
             self._broken(Rule.FIFO, _out_of_order, numbers, late, early, notified, subscription)
+
+    def _was_stable(
+        self, organisation: Organisation, record: Record, incarnation: int, notified: int
+    ) -> bool:
+        """True if the subscription was stable at the producer before that notification, and since
+        the last restore of its organisation, if there was one before it."""
+        restored = organisation.restored
+        if not restored or notified < restored:
+            return True
+        stream = record["org"], record["sub"], record["source"], incarnation
+        return any(restored < each.number < notified for each in self._world.stables[stream])
 
     def _broken(
         self, rule: Rule, words: Callable[..., str], numbers: list[int], *about: object

@@ -267,7 +267,7 @@ class EventLog:
             if logged is not None:
                 served: Iterable[str] = logged.served
                 if logged.offered_to >= 0:
-                    self.past.remember(*key, logged.xml, logged.offered_to)
+                    self.past.remember(*key, logged.xml, logged.offered_to, logged.position)
                 self._drop(key)
             else:
                 served = self._served_on_disk(key)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from sys import maxsize
 from typing import Final
 
 _ROOT: Final = b"<event "
 _PUBLISHED: Final = b' published="'
 
 
-PastEvent = tuple[int, int]
-"""`content_of` its XML, and the newest subscription (`created`) when it was offered to the users.
-One is made for each event, so it is a plain tuple."""
+PastEvent = tuple[int, int, tuple[int, int, int]]
+"""`content_of` its XML, the newest subscription (`created`) when it was offered to the users, and
+its position. One is made for each event, so it is a plain tuple."""
+
+EVERYONE: Final = maxsize
+"""Stands for a subscription that is newer than all others."""
 
 _NONE: Final[Mapping[str, PastEvent]] = {}
 
@@ -29,12 +33,14 @@ class PastEvents:
         self._by_source: dict[str, OrderedDict[str, PastEvent]] = {}
         self._went_back: set[str] = set()
 
-    def remember(self, source: str, id: str, xml: bytes, offered_to: int) -> None:
+    def remember(
+        self, source: str, id: str, xml: bytes, offered_to: int, position: tuple[int, int, int]
+    ) -> None:
         """Adds an event that leaves the log."""
         events = self._by_source.get(source)
         if events is None:
             events = self._by_source[source] = OrderedDict()
-        events[id] = content_of(xml), offered_to
+        events[id] = content_of(xml), offered_to, position
         if len(events) > self._most:
             events.popitem(last=False)
 
@@ -49,12 +55,15 @@ class PastEvents:
         """
         return self._by_source.get(source, _NONE) if source in self._went_back else _NONE
 
-    def find(self, source: str, id: str, xml: bytes) -> int | None:
-        """Returns to which subscription, at most, the same event was offered; None if it is new."""
+    def find(self, source: str, id: str, xml: bytes, position: tuple[int, int, int]) -> int | None:
+        """Returns to which subscription, at most, the same event was offered; None if it is new.
+
+        An event with the same position is not published again, only sent again: to nobody.
+        """
         past = self.repeatable(source).get(id)
         if past is None or past[0] != content_of(xml):
             return None
-        return past[1]
+        return EVERYONE if past[2] == position else past[1]
 
 
 def content_of(xml: bytes) -> int:

@@ -18,12 +18,12 @@ _VALUES: Final[dict[str, tuple[int, ...]]] = {
     "most_dead_letters": (1,),
     "notifications_per_call": (1, 2, 3),
     "bytes_per_call": (300, 800),
-    "ended_remembered": (1,),
     "events_remembered": (1,),
     "most_events": (20,),
 }
 """Setting -> its values. `publications_remembered` is missing: the peer may then publish an event
-twice whose factory repeats it late, which no rule could tell from a bug.
+twice whose factory repeats it late, which no rule could tell from a bug. So is `ended_remembered`:
+a subscription whose answer is late is asked for again after it has ended.
 
 Two bounds can make peers stand still. With a `most_events` of 15, early entries and events for
 subscriptions that are not stable yet fill the log, and the event that would release them is

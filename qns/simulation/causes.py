@@ -93,8 +93,7 @@ class Causes:
         if why == "expired":
             return self.ledger.may_have_expired(key, t)
         if why == "left":
-            moves = self.ledger.moves[record["org"]]
-            return any(at <= t and kind == "leave" for at, kind in moves)
+            return self.ledger.has_left(record["org"], t)
         return self._was_asked(Unsubscribe, record)
 
     def _pause(self, record: Record) -> bool:
@@ -129,8 +128,10 @@ class Causes:
     def _drop(self, record: Record) -> bool:
         producer, t = record["org"], record["t"]
         stream = producer, record["to"], record["joined"]
-        return self.ledger.may_be_dropped(producer, t) or self._is_forgotten(
-            stream, record["number"], t
+        return (
+            self.ledger.may_be_dropped(producer, t)
+            or self.ledger.has_left(producer, t)  # consumers reject what it still owes them
+            or self._is_forgotten(stream, record["number"], t)
         )
 
     def _is_forgotten(self, stream: tuple[str, str, int], number: int, t: float) -> bool:

@@ -257,6 +257,15 @@ class Ledger:
     def moved_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each <= until for each, _ in self.moves[org])
 
+    def has_left(self, org: str, until: float) -> bool:
+        """True if the organisation has ever left the federation, even if it came back."""
+        return any(at <= until and kind == "leave" for at, kind in self.moves[org])
+
+    def is_member(self, org: str, at: float) -> bool:
+        """True if the newest document of that time names the organisation."""
+        kinds = [kind for when, kind in self.moves[org] if when <= at]
+        return not kinds or kinds[-1] != "leave"
+
     def unsettled(self, org: str, since: float, until: float) -> bool:
         """True if the world changed something in this time that views of this organisation, or at
         this organisation, depend on."""
@@ -308,7 +317,14 @@ class Ledger:
             )
             or self.may_have_expired(key, until)
             or any(first.asked_at < at <= until and kind == "leave" for at, kind in self.moves[org])
+            or not self.is_member(org, first.asked_at)  # it learns later that it has left
+            or self._forgot_that_it_left(org)
         )
+
+    def _forgot_that_it_left(self, org: str) -> bool:
+        """True if its peer was put back to before it left, and acts by its earlier membership."""
+        left = [at for at, kind in self.moves[org] if kind == "leave"]
+        return any(each.since < at < each.at for at in left for each in self.restores[org])
 
     def may_have_expired(self, key: Key, until: float) -> bool:
         org, _ = key

@@ -218,6 +218,34 @@ def test_consumer_that_started_again_delivers_a_repeated_event_only_to_those_wit
     assert notified(world, "later") == list(LOST)
 
 
+@pytest.mark.parametrize("read", [True, False])
+def test_event_that_a_restored_producer_only_sends_again_reaches_no_later_subscriber(
+    read: bool,
+) -> None:
+    world, _ = world_with_a_snapshot()
+    world.network.cut("C", "P")
+    world.kill("P")
+    world.start("P")
+    publish(world, "P", "old")
+    world.run_for(1.0)
+    world.back_up("P")  # it knows neither that C has the event, nor that C knows the epoch
+    world.network.heal()
+    world.run_for(20.0)
+    if read:
+        acknowledge(world)
+    subscribe(world, "C", "later")
+    world.run_for(5.0)
+    publish(world, "P", "new")
+    world.run_for(5.0)
+    world.put_back("P", world.nodes["P"].backups[-1])
+    world.run_for(30.0)
+    sent_again = [each for each in world.history if each["do"] == "take"][-1]
+    assert sent_again["event"] == "old"
+    assert notified(world, "later") == ["new"]
+    assert notified(world) == ["e", "old", "new"]
+    assert violations(world) == []
+
+
 def test_only_the_newest_events_of_a_producer_are_remembered() -> None:
     world, snapshot = world_with_a_snapshot(events_remembered=2)
     publish_and_put_back(world, snapshot)

@@ -218,18 +218,18 @@ INTAKES = (
         new="logged.xml != item.xml",
     ),
     _T(
-        name="available-event-repeated-to-late-subscribers",
+        name="resent-event-offered-to-later-subscribers",
         kind="repeated publications",
-        breaks="Late subscribers get an available event again under its second number.",
-        old="not logged.is_repeated and (logged.event.available_s or logged.offered_to < 0):",
-        new="not logged.is_repeated and logged.offered_to < 0:",
+        breaks="Users who subscribed since get an event that is only sent again.",
+        old="        elif not logged.is_repeated:\n",
+        new="        elif False:\n",
     ),
-    _T(
-        name="unread-event-not-repeated-to-later-subscribers",
-        kind="repeated publications",
-        breaks="Users who subscribed since miss a repeated event that others have not read.",
-        old="not logged.is_repeated and (logged.event.available_s or logged.offered_to < 0):",
-        new="True:",
+    _E(
+        name="resent-past-event-offered-to-later-subscribers",
+        breaks="Users who subscribed since get an event of the past that is only sent again.",
+        file="qns/peer/past_events.py",
+        old="        return EVERYONE if past[2] == position else past[1]",
+        new="        return past[1]",
     ),
     _T(
         name="repeated-event-not-recognised-by-its-position",

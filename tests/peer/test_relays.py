@@ -237,10 +237,24 @@ def test_declared_skip_reaches_the_consumer_through_another_peer() -> None:
     comes_to_rest_and_holds(world)
 
 
+def test_declared_skip_reaches_the_consumer_over_several_relays() -> None:
+    world = world_with("A", "B", "D", "C", most_owed=2)
+    for one, other in (("A", "C"), ("A", "D"), ("B", "C")):
+        separate(world, one, other)
+    world.kill("B")
+    publish(world, "A", "e1", "e2", "e3", "e4")
+    world.run_for(1.0)
+    world.start("B")
+    world.run_for(120.0)
+    assert delivered(world, "C") == ["e3", "e4"]
+    assert owed(world, "A", "C") == 0
+    comes_to_rest_and_holds(world)
+
+
 # --- peers of version 0.2.0 -----------------------------------------------------------------------
 
 
-def reject_relayed(_: Intake, turn: Turn, item: Item) -> Outcome:
+def reject_relayed(_: Intake, turn: Turn, sender: str, item: Item) -> Outcome:
     return Outcome(False, "this is for another organisation", True)
 
 

@@ -326,7 +326,7 @@ def pauses_without_a_limit() -> Replacements:
 def repeated_event_not_recognised() -> Replacements:
     """A consumer does not recognise an event that a producer publishes again after a setback."""
 
-    def find(past: PastEvents, source: str, id: str, xml: bytes) -> int | None:
+    def find(past: PastEvents, *_: Any) -> int | None:
         return None
 
     return {(PastEvents, "find"): find}
