@@ -32,7 +32,7 @@ from qns.errors import DocumentError, DuplicateId, QnsError, shorten
 from qns.peer.event_log import LoggedEvent
 from qns.peer.outcomes import IncidentKind
 from qns.peer.past_events import content_of
-from qns.peer.tables import EarlyRow
+from qns.peer.tables import EVENTS, EarlyRow
 from qns.peer.turn import Turn
 
 if TYPE_CHECKING:
@@ -318,8 +318,9 @@ class Intake:
             log.add(turn, logged)
         elif logged.xml != item.xml and content_of(logged.xml) != content_of(item.xml):
             raise DuplicateId(f"{item.source} has published another event with id {item.event}")
-        elif logged.taken and position != logged.position:
-            logged.is_repeated = True
+        elif position != logged.position:  # its producer went back and has published it again
+            logged.position, logged.is_repeated = position, logged.taken
+            turn.put(EVENTS, logged.row())  # children of this peer get the new position too
         return logged
 
     def _take(

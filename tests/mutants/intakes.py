@@ -235,8 +235,8 @@ INTAKES = (
         name="repeated-event-not-recognised-by-its-position",
         kind="repeated publications",
         breaks="Later users miss a repeated event if the consumer has started again meanwhile.",
-        old="            logged.is_repeated = True\n",
-        new="            pass\n",
+        old="logged.position, logged.is_repeated = position, logged.taken\n",
+        new="pass\n",
     ),
     _E(
         name="setback-not-noted-for-repeats",
