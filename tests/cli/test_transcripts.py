@@ -85,6 +85,7 @@ OF_USERS = {
 EVALUATIONS = {"savings", "pipeline", "lab"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["", *(each for each in commands() if each not in OF_USERS)])
 def test_examples_of_every_help_text_work(
     command: str, cli: Cli, monkeypatch: pytest.MonkeyPatch

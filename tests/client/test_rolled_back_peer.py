@@ -15,6 +15,8 @@ import pytest
 from qns.client import AsyncClient, Client, CursorAhead
 from tests.client.peers import PeerProcess, holder
 
+pytestmark = pytest.mark.slow
+
 AT_THE_SNAPSHOT = 5
 """How many deliveries there are when the folder is copied."""
 READ_BEFORE = 15

@@ -29,6 +29,8 @@ from tests.runtime.peers import (
     peer_in,
 )
 
+pytestmark = pytest.mark.slow
+
 FIRST = agencies_on_loopback()
 LISTENERS: list[socket.socket] = []
 SECOND = FIRST.hosting("CoC", ["Enterprise"])

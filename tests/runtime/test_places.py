@@ -29,6 +29,8 @@ from tests.runtime.peers import post as soap
 from tests.runtime.test_process import read, subscribe
 from tests.runtime.test_server import LIST, answer_to, one_answer, request_bytes, serving
 
+pytestmark = pytest.mark.slow
+
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HALF = post(b"abc")[:-1]
 

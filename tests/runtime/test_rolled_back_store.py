@@ -23,6 +23,8 @@ from tests.runtime.peers import (
 )
 from tests.runtime.test_process import read, subscribe
 
+pytestmark = pytest.mark.slow
+
 FORGOTTEN = [f"e{number}" for number in range(10)]
 LATER = [f"f{number}" for number in range(15)]
 

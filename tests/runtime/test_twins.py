@@ -23,6 +23,8 @@ from tests.runtime.peers import (
 )
 from tests.runtime.test_process import subscribe
 
+pytestmark = pytest.mark.slow
+
 
 def copy_of(peer: PeerProcess, folder: Path) -> PeerProcess:
     """Copies the folder of a peer that does not write; the copy listens on another port."""

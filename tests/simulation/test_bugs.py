@@ -13,6 +13,8 @@ from qns.simulation.scenario import Scenario
 from qns.simulation.workload import make_plan
 from tests.simulation.bugs import BUGS, REVEALED_BY, switched_on
 
+pytestmark = pytest.mark.slow
+
 MOST_SEEDS = 1_000
 FEW_SEEDS = 100
 REST_AT_MOST_S = 60.0

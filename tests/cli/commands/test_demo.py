@@ -18,6 +18,8 @@ from qns.cli.demo import peers as demo_peers
 from qns.cli.demo.scenario import EVENTS, SUBSCRIPTIONS
 from tests.cli.conftest import ROOT, Cli
 
+pytestmark = pytest.mark.slow
+
 AGENCIES = ROOT / "examples" / "agencies"
 DEMO = [sys.executable, "-m", "qns.cli", "demo"]
 PLAIN_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

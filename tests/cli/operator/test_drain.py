@@ -26,6 +26,8 @@ from qns.iil.requests import (
 from tests.cli.conftest import ROOT, Cli
 from tests.runtime.peers import PeerProcess, agencies, change, eventually
 
+pytestmark = pytest.mark.slow
+
 HOLDERS = "Enterprise/Holder"
 
 
