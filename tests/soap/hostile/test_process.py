@@ -60,16 +60,19 @@ class Victim:
     def rows(self) -> dict[str, list[Any]]:
         """Returns every row on the disk. It reads a copy, because the peer locks its file."""
         copy = self.store.with_name("copy.db")
-        for file in filter(Path.is_file, self.store.parent.glob(f"{self.store.name}*")):
+        for file in self._files():
             shutil.copy(file, file.with_name(file.name.replace(self.store.name, copy.name)))
         with SqliteStore(copy) as store:
             return content(store)
 
+    def _files(self) -> list[Path]:
+        """Returns the files with rows. The lineage gets the number of commits a moment later."""
+        files = (self.store, self.store.with_name(f"{self.store.name}-wal"))
+        return [file for file in files if file.is_file()]
+
     def written(self) -> list[bytes]:
         """Returns the bytes of the store's files; while they are equal, so are the rows."""
-        files = filter(Path.is_file, sorted(self.store.parent.glob("INPS.db*")))
-        # The lineage gets the number of earlier commits a moment later.
-        return [file.read_bytes() for file in files if file.suffix != ".lineage"]
+        return [file.read_bytes() for file in self._files()]
 
     @property
     def _process(self) -> Path:
