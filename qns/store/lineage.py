@@ -56,12 +56,7 @@ class FileLineage:
     def advance(self, mark: Mark) -> None:
         with self._lock:
             before = self.read()
-            marks = tuple(
-                each._replace(turns=max(each.turns, mark.turns))
-                if each.nonce == mark.nonce
-                else each
-                for each in before
-            )
+            marks = _advanced(before, mark)
             if marks != before:
                 # After a power cut the file may have the older count: then fewer losses are seen.
                 path = self._path if self._path.exists() else self._beside
@@ -92,10 +87,7 @@ class MemoryLineage:
         self._marks = marks
 
     def advance(self, mark: Mark) -> None:
-        self._marks = tuple(
-            each._replace(turns=max(each.turns, mark.turns)) if each.nonce == mark.nonce else each
-            for each in self._marks
-        )
+        self._marks = _advanced(self._marks, mark)
 
 
 def default_path(store: Path) -> Path:
@@ -104,6 +96,14 @@ def default_path(store: Path) -> Path:
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     digest = sha256(os.fsencode(absolute)).hexdigest()[:16]
     return Path(state) / "qns" / f"{absolute.name}-{digest}.lineage"
+
+
+def _advanced(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
+    """Returns the marks with the number of turns of `mark` where the nonce is the same."""
+    return tuple(
+        each._replace(turns=max(each.turns, mark.turns)) if each.nonce == mark.nonce else each
+        for each in marks
+    )
 
 
 def _read(path: Path) -> tuple[Mark, ...] | None:
