@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qns.d2q.event_xml import MAX_EVENT_BYTES
-from qns.edl import outbound_stream, reachability
+from qns.edl import accepted_events, outbound_stream, reachability
 from qns.edl.claims import CLAIMS_AT_ONCE
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
@@ -70,6 +70,9 @@ FIXED = {
     ),
     "starts of a producer that a consumer has not confirmed": str(
         outbound_stream._MOST_UNCONFIRMED
+    ),
+    "epochs of a producer whose events a consumer recognises when they are sent again": str(
+        accepted_events._MOST_EPOCHS
     ),
     "fences of one stream from a producer": f"{MOST_FENCES:,}",
     "parts of one message between peers": f"{MOST_PARTS:,}",

@@ -21,7 +21,7 @@ from qns.federation.document import Federation
 from qns.peer.event_log import EventLog
 from qns.peer.layers import DeliverySink, ViewProgress
 from qns.peer.ports import Store
-from qns.peer.tables import EARLY, INBOUND, INBOUND_FENCES, EarlyRow
+from qns.peer.tables import ACCEPTED, EARLY, INBOUND, INBOUND_FENCES, EarlyRow
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Turn
 
@@ -111,6 +111,11 @@ class Consumer:
         for row in store.rows(INBOUND):
             stream = self.stream(row.producer, row.producer_joined)
             stream.epoch, stream.last = row.epoch, row.last
+            stream.reached = max(row.reached, row.last)  # older stores have no `reached`
+            stream.accepted.epoch, stream.accepted.sequence = row.published_in, row.sequence
+        for accepted in store.rows(ACCEPTED):
+            stream = self.stream(accepted.producer, accepted.producer_joined)
+            stream.accepted.recover(accepted.published_in, accepted.sequence)
         for fence in sorted(store.rows(INBOUND_FENCES)):
             self.stream(fence.producer, fence.producer_joined).recover_fence(fence)
         for early in store.rows(EARLY):
@@ -124,14 +129,16 @@ class Consumer:
     def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
         """Keeps the streams of organisations that left, because they may still owe events.
 
-        The earlier incarnation of an organisation that came back owes nothing any more.
+        So may the earlier incarnation of an organisation that came back. It joins as the new one
+        only when everything is acknowledged.
         """
         for name in list(self.confirmed):
             left = name not in new or self.me not in new
             if left or new[name].incarnation != old[name].incarnation:
                 del self.confirmed[name]
         for name, organisation in old.organisations.items():
-            if name not in new and name != self.me:
+            is_present = name in new and new[name].incarnation == organisation.incarnation
+            if name != self.me and not is_present:
                 self.stream(name, organisation.incarnation).put(turn)
         for (name, incarnation), stream in self.streams.items():
             if self.has_returned(name, incarnation):

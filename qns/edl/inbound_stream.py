@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from qns.edl.accepted_events import AcceptedEvents
 from qns.edl.fences import Fences
 from qns.edl.messages import Entry, Fence, Standing
 from qns.edl.validation import MOST_FENCES
@@ -55,11 +56,18 @@ class InboundStream:
     """The newest epoch of the producer whose fences are all known here."""
     last: int = 0
     """The last number that was accepted, together with all numbers before it."""
+    reached: int = 0
+    """The last number that was accepted before a fence set the stream back, if the numbers since
+    `last` may be sent again; otherwise `last`."""
+    accepted: AcceptedEvents = field(init=False)
     fences: Fences = field(default_factory=Fences)
     """The fences that set this stream back, the newest one, and others that are still needed."""
     harmless: set[Fence] = field(default_factory=set)
     """Those of `fences` that did not set this stream back, and that the producer remembers."""
     early: dict[int, EarlyRow] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.accepted = AcceptedEvents(self.producer, self.producer_incarnation)
 
     @property
     def standing(self) -> Standing:
@@ -205,13 +213,37 @@ class InboundStream:
 
     # --- progress ---------------------------------------------------------------------------------
 
-    def advance(self, turn: Turn, number: int) -> None:
+    @property
+    def is_repeating(self) -> bool:
+        """True if the next numbers were accepted before, and the producer may send them again."""
+        return self.last < self.reached
+
+    def was_accepted(self, number: int, position: tuple[int, int, int]) -> bool:
+        """True if the number was accepted for the same event before the stream was set back.
+
+        A producer that went back in time has the same events under the numbers that it remembers.
+        Those that it publishes since belong to another epoch. Only an old event that it numbers
+        anew for a late subscriber looks the same.
+        """
+        return number <= self.reached and self.accepted.has(position)
+
+    def advance(
+        self, turn: Turn, number: int, position: tuple[int, int, int], *, is_new: bool
+    ) -> None:
+        """Accepts the next number; the caller writes the row with `put`.
+
+        A new event shows that this number, and all later ones, have another meaning than before the
+        stream was set back.
+        """
         self.last = number
-        self.put(turn)
+        if is_new or number > self.reached:
+            self.reached = number
+        self.accepted.add(turn, position)
 
     def skip_to(self, turn: Turn, last: int) -> list[EarlyRow]:
         """Advances past a skip; returns the early entries that it passed."""
-        self.advance(turn, last)
+        self.last, self.reached = last, max(last, self.reached)
+        self.put(turn)
         return self._pop(turn, [row for number, row in self.early.items() if number <= last])
 
     def record_taken(self, turn: Turn, epoch: int, number: int, event: str) -> None:
@@ -247,13 +279,22 @@ class InboundStream:
         """Removes the stream from the store; returns the early entries that were held back."""
         for fence in self.fences:
             turn.delete(INBOUND_FENCES, self.producer, self.producer_incarnation, fence.epoch)
+        self.accepted.end(turn)
         turn.delete(INBOUND, self.producer, self.producer_incarnation)
         return self.pop_all(turn)
 
     def put(self, turn: Turn) -> None:
         """Writes the row, so that the stream is known even if nothing has arrived yet."""
-        incarnation = self.producer_incarnation
-        turn.put(INBOUND, InboundRow(self.producer, incarnation, self.epoch, self.last))
+        row = InboundRow(
+            self.producer,
+            self.producer_incarnation,
+            self.epoch,
+            self.last,
+            self.reached,
+            self.accepted.epoch,
+            self.accepted.sequence,
+        )
+        turn.put(INBOUND, row)
 
     def _pop(self, turn: Turn, rows: list[EarlyRow]) -> list[EarlyRow]:
         for row in rows:

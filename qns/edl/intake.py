@@ -31,7 +31,7 @@ from qns.edl.messages import (
 from qns.errors import DocumentError, DuplicateId, QnsError, shorten
 from qns.peer.event_log import LoggedEvent
 from qns.peer.outcomes import IncidentKind
-from qns.peer.past_events import content_of
+from qns.peer.past_events import EVERYONE, content_of
 from qns.peer.tables import EVENTS, EarlyRow
 from qns.peer.turn import Turn
 
@@ -90,7 +90,7 @@ class Intake:
         if stream is None or not run:
             return 0
         for logged in run:
-            stream.last += 1
+            stream.advance(turn, stream.last + 1, logged.position, is_new=True)
             stream.record_taken(turn, stream.epoch, stream.last, logged.event.id)
         stream.put(turn)
         self.consumer.watch_gap(turn, stream)
@@ -100,15 +100,17 @@ class Intake:
     def _ordinary_stream(self, sender: str) -> InboundStream | None:
         """Returns the stream of the sender if the fast path may be used, otherwise None.
 
-        Both are members, no entry is held back, no subscription is pending at the sender, and no
-        fence of a later epoch is known.
+        Both are members, no entry is held back, no subscription is pending at the sender, no fence
+        of a later epoch is known, and no number was accepted before the stream was set back.
         """
         consumer = self.consumer
         federation = consumer.federation
         if sender == consumer.me or sender not in federation or consumer.me not in federation:
             return None
         stream = consumer.streams.get((sender, federation[sender].incarnation))
-        if stream is None or stream.early or consumer.sink.has_pending(sender):
+        if stream is None or stream.early or stream.is_repeating:
+            return None
+        if consumer.sink.has_pending(sender):
             return None
         newest = stream.fences.newest
         return None if newest is not None and newest.epoch > stream.epoch else stream
@@ -332,16 +334,23 @@ class Intake:
         logged: LoggedEvent,
         accepted: Accepted,
     ) -> None:
-        stream.advance(turn, number)
-        stream.record_taken(turn, epoch, number, logged.event.id)
         log, sink = self.consumer.log, self.consumer.sink
+        is_again = stream.was_accepted(number, logged.position)
+        before: int | None
+        if logged.taken:
+            before = logged.offered_to if logged.is_repeated else EVERYONE
+        else:
+            before = log.past.find(*logged.key, logged.xml, logged.position)
+            if before is None and is_again:  # an available event that had come would be in the log
+                is_again = logged.expires_at <= turn.now
+                before = EVERYONE if is_again else None
+        stream.advance(turn, number, logged.position, is_new=not is_again)
+        stream.put(turn)
+        stream.record_taken(turn, epoch, number, logged.event.id)
         if not logged.taken:
             log.mark_taken(turn, logged)
-            before = log.past.find(*logged.key, logged.xml, logged.position)
         elif not logged.is_repeated:
             return  # the second number of an event that was sent again
-        else:
-            before = logged.offered_to
         logged.is_repeated = False
         logged.offered_to = sink.newest_subscription()
         if before is None:

@@ -35,6 +35,8 @@ from qns.edl.messages import (
     RelayAcknowledgement,
     Reply,
     Request,
+    Skip,
+    Standing,
     entry_of,
 )
 from qns.edl.producer import Producer
@@ -322,8 +324,31 @@ class ExternalDiffusionLayer:
                 incarnation = max(incarnation, item.producer_incarnation)
             elif outcome.taken and entry_of(item).receiver == self.me:
                 self.consumer.acknowledge_later(turn, item.source, item.producer_incarnation)
+        return Notified(outcomes, self._standing_after(sender, incarnation, notify))
+
+    def _standing_after(self, sender: str, incarnation: int, notify: Notify) -> Standing | None:
+        """Returns how far the stream of the sender has come; None if it has sent nothing of its
+        own.
+
+        An earlier incarnation that has no stream here owes nothing to this peer. All that it sends
+        is acknowledged, because it cannot join again before that.
+        """
         stream = self.consumer.streams.get((sender, incarnation))
-        return Notified(outcomes, stream.standing if stream else None)
+        if stream is not None:
+            return stream.standing
+        if not incarnation or not self.consumer.has_returned(sender, incarnation):
+            return None
+        own = [
+            (entry_of(item).epoch, item.last if isinstance(item, Skip) else item.entry.number)
+            for item in notify.items
+            if (item.source, item.producer_incarnation, entry_of(item).receiver)
+            == (sender, incarnation, self.me)
+        ]
+        if not own:
+            return None
+        consumer = self.consumer
+        epoch, last = max(epoch for epoch, _ in own), max(last for _, last in own)
+        return Standing(incarnation, consumer.incarnation, consumer.epoch, epoch, last, ())
 
     def _relay_acknowledgement(
         self, turn: Turn, sender: str, carried: RelayAcknowledgement

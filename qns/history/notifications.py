@@ -104,6 +104,8 @@ class Notifications:
                 return  # an event that was declared lost may still arrive, late
             late = published[-1]
             early, notified = branch.newest[sub, source, late.incarnation]
+            if producer.remembered(late, number) and not producer.remembered(late, early.number):
+                return  # a second restore has brought back an event that the first one undid
             if not self._was_stable(organisation, record, late.incarnation, notified):
                 return  # the producer may not have known the subscription that a rollback revived
             numbers = [late.number, early.number, notified, number]

@@ -45,6 +45,8 @@ class Organisation:
     restored_incarnation: int = 0
     """The incarnation in which that epoch began."""
     branch: Branch = field(init=False)
+    _restores: list[tuple[int, float, float]] = field(default_factory=list)
+    """Each restore: its record, when it was, and the time of the state that it brought back."""
     _steps: list[Step] = field(default_factory=list)
     _newest: int = -1
     """The index of the newest step of the present branch, or -1."""
@@ -102,8 +104,19 @@ class Organisation:
         for index in self._path():
             self.branch.apply(self._steps[index])
         self.act(number, record)
+        self._restores.append((number, record["t"], since))
         for publication in self.published:
             publication.is_lost |= publication.t > since
+
+    def remembered(self, publication: Publication, number: int) -> bool:
+        """True if the peer had this publication of its own at that record: no restore had undone
+        it, or a later one had brought it back."""
+        states = [(publication.t, True)]
+        for restored, at, since in self._restores:
+            if publication.number < restored < number:
+                before = [was for when, was in states if when <= since]
+                states.append((at, bool(before) and before[-1]))
+        return states[-1][1]
 
     def void(self) -> set[int]:
         """Returns the records that restores have undone."""

@@ -172,6 +172,21 @@ class InboundRow(NamedTuple):
     epoch: int
     """The newest epoch of the producer whose fences are all known here."""
     last: int
+    reached: int
+    """The last number of those that were accepted before the stream was set back, or `last`."""
+    published_in: int
+    """The epoch in which the last accepted event was published."""
+    sequence: int
+    """The highest sequence of an accepted event of that epoch."""
+
+
+class AcceptedRow(NamedTuple):
+    """How far the events of an earlier epoch were accepted."""
+
+    producer: str
+    producer_joined: int
+    published_in: int
+    sequence: int
 
 
 class InboundFenceRow(NamedTuple):
@@ -279,6 +294,7 @@ DROPPED = Table("dropped", DroppedRow, 2)
 SERVED = Table("served", ServedRow, 3, indexed=("event",))
 VIEWS = Table("views", ViewRow)
 INBOUND = Table("inbound", InboundRow, 2)
+ACCEPTED = Table("accepted", AcceptedRow, 3)
 INBOUND_FENCES = Table("inbound_fences", InboundFenceRow, 3)
 EARLY = Table("early", EarlyRow, 3)
 CUSTODY = Table("custody", CustodyRow)
@@ -304,6 +320,7 @@ TABLES: tuple[Table[Any], ...] = (
     SERVED,
     VIEWS,
     INBOUND,
+    ACCEPTED,
     INBOUND_FENCES,
     EARLY,
     CUSTODY,

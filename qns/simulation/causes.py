@@ -47,6 +47,10 @@ class Causes:
         default_factory=lambda: defaultdict(dict)
     )
     """The same stream -> when the consumer consumed each number."""
+    _rewound: defaultdict[tuple[str, str, int], list[tuple[float, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """The same stream -> when it was set back, and to which number."""
     _notified: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
     """Organisation, subscription, source, event -> the time of the last notification."""
 
@@ -68,6 +72,9 @@ class Causes:
                 is_expiry = do == "usub" and record["why"] == "expired"
                 rule = EXPIRY if is_expiry else _RULES.get(do, CAUSE)
                 self.findings.judge(rule, _CAUSED[do](self, record), _words(record))
+                if do == "rewind":
+                    stream = record["source"], record["org"], record["own"]
+                    self._rewound[stream].append((record["t"], record["first"]))
 
     def _judge_start(self, record: Record) -> None:
         """A peer takes its store for an older copy only if it was restored."""
@@ -136,12 +143,18 @@ class Causes:
 
     def _is_forgotten(self, stream: tuple[str, str, int], number: int, t: float) -> bool:
         """True if the producer went back to a time before it gave the number to an event, or the
-        consumer to a time before it consumed the number."""
+        consumer to a time before it consumed the number, or if the stream was set back and the
+        producer was put back once more, to a time when the number was acknowledged."""
         producer, consumer, _ = stream
         ledger = self.ledger
-        return any(
-            ledger.undid(producer, at, t) for at in self._crossed[stream].get(number, ())
-        ) or any(ledger.undid(consumer, at, t) for at in self._consumed[stream].get(number, ()))
+        return (
+            any(ledger.undid(producer, at, t) for at in self._crossed[stream].get(number, ()))
+            or any(ledger.undid(consumer, at, t) for at in self._consumed[stream].get(number, ()))
+            or any(
+                first <= number and ledger.restored_after(producer, at, t)
+                for at, first in self._rewound[stream]
+            )
+        )
 
     def _overflow(self, record: Record) -> bool:
         key, ledger = (record["org"], record["sub"]), self.ledger

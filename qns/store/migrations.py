@@ -248,6 +248,21 @@ CREATE INDEX queued_by_event ON queued (event);
 CREATE INDEX served_by_event ON served (event);
 """
 
+_REACHED: Final = """
+-- How far a stream had come before it was set back: what is sent again was delivered before.
+ALTER TABLE inbound ADD COLUMN reached INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE inbound ADD COLUMN published_in INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE inbound ADD COLUMN sequence INTEGER NOT NULL DEFAULT 0;
+
+CREATE TABLE accepted (
+    producer TEXT NOT NULL,
+    producer_joined INTEGER NOT NULL,
+    published_in INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (producer, producer_joined, published_in)
+) STRICT, WITHOUT ROWID;
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
@@ -255,6 +270,7 @@ MIGRATIONS: Final = (
     Migration(4, "which start numbered a delivery", _NUMBER_SERIES),
     Migration(5, "how many turns were committed", _TURNS),
     Migration(6, "queues of users on the disk", _QUEUES_ON_DISK),
+    Migration(7, "how far a stream had come before it was set back", _REACHED),
 )
 
 

@@ -49,11 +49,13 @@ def test_stream_places_entries_according_to_the_fences(
         elif number == taken + 1:
             assert place is Place.NEXT
             taken = number
-            stream.advance(turn, number)
+            stream.advance(turn, number, (1, epoch, number), is_new=True)
+            stream.put(turn)
             while (row := stream.pop_next(turn)) is not None:
                 assert is_valid(known, row.epoch, row.number)
                 taken = row.number
-                stream.advance(turn, row.number)
+                stream.advance(turn, row.number, (1, row.epoch, row.number), is_new=True)
+                stream.put(turn)
         else:
             assert place is Place.EARLY
             stream.hold_back(turn, EarlyRow("P", 1, number, epoch, f"{epoch}-{number}"))
@@ -70,7 +72,7 @@ def _assert_recovers(turn: Turn, stream: InboundStream) -> None:
         for table, changes in turn.transaction.changes()
     }
     (head,) = rows.get(INBOUND) or [("P", 1, stream.epoch, stream.last)]
-    assert head[2:] == (stream.epoch, stream.last)
+    assert head[2:4] == (stream.epoch, stream.last)
     recovered = InboundStream("P", 1, 1, 1)
     for row in sorted(rows.get(INBOUND_FENCES, [])):
         recovered.recover_fence(row)
@@ -110,7 +112,8 @@ def _after_a_rollback(confirmed: int | None, sent: tuple[Fence, ...]) -> tuple[T
     """Returns a stream at epoch 50 and number 7, which learns of epoch 60 with these fences."""
     stream, turn = InboundStream("P", 1, 1, 1), Turn(0.0)
     stream.learn(turn, 50, [Fence(50, 7)])
-    stream.advance(turn, 7)
+    stream.advance(turn, 7, (1, 1, 7), is_new=True)
+    stream.put(turn)
     if confirmed is None:
         stream.learn(turn, 60, sent)
     else:

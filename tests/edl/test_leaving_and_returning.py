@@ -11,6 +11,7 @@ from qns.iil.requests import Subscribe, Unsubscribe
 from qns.simulation.network import Weather
 from tests.edl.peers import (
     OWNER,
+    cut,
     deliver_request,
     delivered,
     install,
@@ -159,3 +160,34 @@ def test_peers_send_nothing_to_an_organisation_that_left_and_is_down() -> None:
     world.run_for(600.0)
     sent = Counter(type(body).__name__ for _, _, to, body in world.traffic[before:] if to == "D")
     assert not sent
+
+
+@pytest.mark.parametrize("knows_the_earlier_one", [True, False])
+def test_producer_joins_again_when_a_consumer_missed_that_it_had_left(
+    knows_the_earlier_one: bool,
+) -> None:
+    world = world_of("P", "C", "D", compare_within_s=600.0)
+    start = world.federation
+    subscribe(world, "C")
+    world.run_for(2.0)
+    install(world, start.without("P"), "P", "C", "D")
+    world.run_for(30.0)
+    world.kill("P")
+    world.start("P")  # a peer that has started again sends every event until it knows the view
+    for other in ("P", "D"):
+        cut(world, other, "C")
+    second = world.federation.with_organisation(start["P"])
+    install(world, second, "P", "D", *["C"] * knows_the_earlier_one)
+    publish(world, "P", "e1")
+    install(world, second.without("P"), "P")
+    third = world.federation.with_organisation(start["P"])
+    install(world, third, "C", "D")
+    world.kill("C")
+    world.start("C")
+    world.network.heal()
+    world.run_for(60.0)
+    install(world, third, "P")
+    assert peer_of(world, "P").identity.incarnation == third["P"].incarnation
+    publish(world, "P", "e2")
+    world.run_for(20.0)
+    assert delivered(world, "C") == ["e1"] * knows_the_earlier_one + ["e2"]

@@ -15,7 +15,7 @@ from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.edl.messages import Entry, Notify
 from qns.history.judge import judge
-from qns.iil.requests import AcknowledgeDeliveries, Publish, Subscribe
+from qns.iil.requests import AcknowledgeDeliveries, Publish, Subscribe, Unsubscribe
 from qns.peer.lineage import EPOCH_SCATTER
 from qns.peer.past_events import content_of
 from qns.simulation.node import Backup
@@ -158,7 +158,9 @@ def test_repeated_event_that_was_early_does_not_overtake_others() -> None:
     world.run_for(5.0)
     stream = peer_of(world, "C").edl.consumer.current("P")
     first, second, third = (
-        notification("P", id, Entry("C", 1, stream.epoch, stream.last + place, stream.epoch))
+        notification(
+            "P", id, Entry("C", 1, stream.epoch, stream.last + place, stream.epoch)
+        )._replace(epoch=stream.epoch, sequence=place)
         for place, id in enumerate(["first", "second", "e0"], start=1)
     )
     for items in ((second, third), (first,)):
@@ -281,3 +283,48 @@ def test_text_that_looks_like_a_time_of_publication_is_a_part_of_the_content() -
         b'<event id="e1">\n<data>a published="%s" b</data></event>' % each for each in (b"x", b"y")
     )
     assert content_of(one) != content_of(other)
+
+
+@pytest.mark.parametrize("available", [0, 3])
+def test_event_sent_again_is_not_delivered_again_by_a_consumer_that_has_started_again(
+    available: object,
+) -> None:
+    world, _ = world_with_a_snapshot()
+    cut(world, "P", "C")
+    publish(world, "P", *LOST, available=available)
+    snapshot = world.snapshot("P")
+    world.network.heal()
+    world.run_for(10.0)
+    acknowledge(world)
+    publish(world, "P", "forgotten")
+    world.run_for(5.0)
+    acknowledge(world)
+    for name in ("P", "P", "P", "P", "P", "C"):  # C then knows a later epoch than P begins next
+        world.kill(name)
+        world.start(name)
+        world.run_for(5.0)
+    world.put_back("P", snapshot)
+    world.run_for(10.0)
+    assert any(each["do"] == "rewind" and each["first"] == 2 for each in world.history)
+    publish(world, "P", "new")
+    world.run_for(30.0)
+    assert notified(world) == ["e", *LOST, "forgotten", "new"]
+    assert violations(world) == []
+
+
+def test_late_subscriber_gets_an_old_event_under_a_number_that_another_one_had() -> None:
+    world, _ = world_with_a_snapshot()
+    world.do("C", Unsubscribe(OWNER, "s"))
+    world.run_for(5.0)
+    publish(world, "P", "old", available=1_000)
+    snapshot = world.snapshot("P")
+    subscribe(world, "C", "narrow", "Report where Region = 'north'")
+    world.run_for(5.0)
+    publish(world, "P", "e1", "e2")
+    world.run_for(5.0)
+    world.put_back("P", snapshot)
+    world.run_for(5.0)
+    subscribe(world, "C", "wide")
+    world.run_for(30.0)
+    assert notified(world, "wide") == ["old"]
+    assert violations(world) == []

@@ -217,3 +217,17 @@ def test_numbers_continue_from_the_last_restore() -> None:
     history = History("A", "B").take("A", "B", 1, "e1").take("A", "B", 2, "e2")
     history.take("A", "B", 3, "e3").restore("A", 2.0).take("A", "B", 3, "e3").restore("A", 1.0)
     assert history.take("A", "B", 2, "e2").take("A", "B", 3, "e3").broken() == {}
+
+
+def test_event_that_a_second_restore_brings_back_may_come_after_one_published_in_between() -> None:
+    history = History("A", "B").sub("A", "U1").stable("A", "U1", "B").pub("B", "e1")
+    history.restore("B", 2.0).pub("B", "e2").ntfy("A", "U1", "B", "e2")
+    out_of_order = history.copy().ntfy("A", "U1", "B", "e1")
+    assert history.restore("B", 3.0).ntfy("A", "U1", "B", "e1").broken() == {}
+    assert out_of_order.broken() == {"FIFO": 1}, "without it, e1 is a late message"
+
+
+def test_event_that_the_producer_remembers_must_come_before_a_later_one() -> None:
+    history = History("A", "B").sub("A", "U1").stable("A", "U1", "B").pub("B", "e1")
+    history.restore("B", 2.0).restore("B", 3.0).pub("B", "e2").ntfy("A", "U1", "B", "e2")
+    assert history.ntfy("A", "U1", "B", "e1").broken() == {"FIFO": 1}
