@@ -51,6 +51,8 @@ class Causes:
         default_factory=lambda: defaultdict(list)
     )
     """The same stream -> when it was set back, and to which number."""
+    _restored_epochs: set[tuple[str, int]] = field(default_factory=set)
+    """Organisation, epoch that its peer began as restored."""
     _notified: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
     """Organisation, subscription, source, event -> the time of the last notification."""
 
@@ -79,6 +81,7 @@ class Causes:
     def _judge_start(self, record: Record) -> None:
         """A peer takes its store for an older copy only if it was restored."""
         if record["restored"]:
+            self._restored_epochs.add((record["org"], record["epoch"]))
             self.findings.judge(
                 LINEAGE,
                 self._was_restored(record["org"], record["t"]),
@@ -186,9 +189,12 @@ class Causes:
         """A stream is set back if its producer was put back after it had used one of the numbers.
 
         A producer cannot always know which numbers it has forgotten, and sets the stream back to
-        the oldest one that the consumer may have from an epoch that it has not confirmed.
+        the oldest one that the consumer may have from an epoch that it has not confirmed. If others
+        tell it of the rollback, it may have used all of these numbers since.
         """
         producer, t = record["source"], record["t"]
+        if (producer, record["epoch"]) in self._restored_epochs:  # the rule Lineage has judged it
+            return True
         numbers = self._crossed[producer, record["org"], record["own"]]
         return any(
             self.ledger.restored_after(producer, at, t)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from qns.simulation.actions import Action
+from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.network import Weather
 from qns.simulation.node import Backup, KillPoint
 from qns.simulation.world import World
@@ -99,7 +99,10 @@ class Injection:
             self.count("lost logs")
 
     def _put_back(self, action: Action, copies: list[Backup]) -> bool:
-        """Puts back the last copy of a member's host; returns False if there is none."""
+        """Puts back the last copy of a member's host; returns False if there is none.
+
+        It is put back before all faults end, since all is calm soon after that.
+        """
         world, org = self.world, action.org
         if not copies or org not in world.federation:
             return False
@@ -113,7 +116,7 @@ class Injection:
             world.put_back(org, copy)
             self.on_put_back(org)
 
-        world.at(world.now + down_s, put_back)
+        world.at(min(world.now + down_s, max(world.now, CHAOS_S)), put_back)
         return True
 
     def do_disk_full(self, action: Action) -> None:

@@ -308,11 +308,15 @@ class Scenario:
         """Publishes the acknowledged events again that the peer has forgotten.
 
         Left out are events that a consumer need not recognise (docs/guarantees.md): because it has
-        started since, or may have them only on its disk, or because late subscribers get them.
+        started since, or may have them only on its disk, or remembers few events, or because late
+        subscribers get them.
         """
         world, org, ledger = self.world, action.org, self.world.ledger
         others = [each for name, times in ledger.starts.items() if name != org for each in times]
-        if world.absent or world.tuning.events_in_memory < TUNING.events_in_memory:
+        tuning = world.tuning
+        if world.absent or tuning.events_in_memory < TUNING.events_in_memory:
+            return
+        if tuning.events_remembered < TUNING.events_remembered:
             return
         undone = [
             each
