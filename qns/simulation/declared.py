@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from math import inf
 
 from qns.peer.turn import Record
 from qns.simulation.findings import Findings
@@ -33,8 +35,10 @@ class Declared:
 
     def judge(self) -> None:
         for org, restores in list(self.ledger.restores.items()):
-            for restore in restores:
-                self._judge(org, restore)
+            for restore, later in zip_longest(restores, restores[1:]):
+                until = inf if later is None else later.at
+                if any(restore.at <= each < until for each in self.ledger.starts[org]):
+                    self._judge(org, restore)
 
     def _judge(self, org: str, restore: Restore) -> None:
         events, subscriptions = self._undone(org, restore)
