@@ -34,6 +34,7 @@ def ledger() -> Ledger:
     found.grant(11.0, published, Published("e1", ()))
     found.grant(11.0, subscribed, Subscribed("s1", (), math.inf))
     found.restored(20.0, "P", 10.0)
+    found.process_started(20.0, "P", 0.0)
     return found
 
 
@@ -58,6 +59,15 @@ def test_setback_that_a_member_has_an_event_of_must_be_recorded(ledger: Ledger) 
 def test_record_of_either_peer_declares_the_setback(ledger: Ledger, record: Record) -> None:
     findings = judge(ledger, TAKEN, record)
     assert (findings.asked[RULE], findings.broken[RULE]) == (1, 0)
+
+
+def test_setback_of_a_host_that_did_not_start_before_the_next_one_is_not_judged(
+    ledger: Ledger,
+) -> None:
+    ledger.starts["P"].clear()
+    ledger.restored(22.0, "P", 18.0)
+    ledger.process_started(22.0, "P", 0.0)
+    assert not judge(ledger, TAKEN).asked[RULE]
 
 
 def test_status_of_the_peer_declares_the_setback(ledger: Ledger) -> None:
