@@ -38,12 +38,12 @@ def add_reading_schema_option(parser: ArgumentParser) -> None:
     )
 
 
-def client_of(args: Namespace, *, patience_s: float = 0.0) -> Client:
-    """Returns the client that the options describe. By default it does not repeat requests."""
+def client_of(args: Namespace) -> Client:
+    """Returns the client that the options describe. It does not repeat requests."""
     peer = args.peer or os.environ.get("QNS_PEER") or DEFAULT_PEER
     owner = args.owner or os.environ.get("QNS_OWNER") or _login()
     schema = getattr(args, "schema", None)
-    return Client(peer, owner, schema=schema, patience_s=patience_s)
+    return Client(peer, owner, schema=schema, patience_s=0.0)
 
 
 def add_lifetime_option(parser: ArgumentParser) -> None:

@@ -72,12 +72,12 @@ def t_within(t: float, degrees: int) -> float:
     return 2 / pi * (angle + within) if odd else within
 
 
-def t_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
-    """The t for which Student's t is within ±t with that probability, by bisection."""
+def t_quantile(degrees: int) -> float:
+    """The t for which Student's t is within ±t with probability `CONFIDENCE`, by bisection."""
     low, high = 0.0, _MOST_T
     while high - low > 1e-10:
         middle = (low + high) / 2
-        if t_within(middle, degrees) < confidence:
+        if t_within(middle, degrees) < CONFIDENCE:
             low = middle
         else:
             high = middle
