@@ -9,6 +9,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from math import inf
 from typing import Final
 
+from qns.cli.options import add_json_option
 from qns.client import Client
 from qns.client.address import DEFAULT_PEER
 from qns.d2q.shipped import SHIPPED
@@ -29,12 +30,15 @@ def add_peer_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_reading_schema_option(parser: ArgumentParser) -> None:
-    """Adds an optional --schema: without a schema, the values of an event are strings."""
+def add_reading_options(parser: ArgumentParser) -> None:
+    """Adds --schema and --json. Without a schema, the values of an event are strings."""
     parser.add_argument(
         "--schema",
         metavar="SCHEMA",
         help=f"{' or '.join(SHIPPED)}, or a .dtd or .xml file; gives values in --json their types",
+    )
+    add_json_option(
+        parser, "one JSON object per delivery: number, cursor, event; per loss: dropped"
     )
 
 
