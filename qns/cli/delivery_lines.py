@@ -17,13 +17,13 @@ _LONGEST_VALUE = 60
 
 
 def show_delivery(screen: Screen, delivered: Delivered) -> None:
-    """Prints one delivery at once."""
+    """Prints one delivery and flushes the output."""
     fields = delivered.fields
     if screen.as_json:
         screen.json({"number": delivered.number, "cursor": delivered.cursor, "event": fields})
     else:
         screen.line(*_parts(delivered, fields))
-    screen.raw("")  # flushes the line, because a reader may wait for it
+    screen.raw("")  # flushes, because a reader may wait for the line
 
 
 def show_dropped(screen: Screen, declared: DeliveriesDropped) -> None:

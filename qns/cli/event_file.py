@@ -58,12 +58,12 @@ def event_batches(
 
 
 def excerpt(line: bytes | None) -> str:
-    """The beginning of a line, to be shown with an error."""
+    """Returns the beginning of a line for an error message; nothing of a line that is too long."""
     return "" if line is None else line[:_EXCERPT_BYTES].decode("utf-8", "replace")
 
 
 def json_fields(line: bytes | None) -> Any:
-    """The JSON value of a line. Raises LimitExceeded for None, which stands for a long line."""
+    """Returns the JSON value of a line. Raises LimitExceeded for None: the line is too long."""
     if line is None:
         raise too_long(MAX_LINE_BYTES)
     try:

@@ -9,6 +9,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from math import inf
 from typing import Final
 
+from qns.cli.options import add_json_option
 from qns.client import Client
 from qns.client.address import DEFAULT_PEER
 from qns.d2q.shipped import SHIPPED
@@ -29,21 +30,24 @@ def add_peer_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_reading_schema_option(parser: ArgumentParser) -> None:
-    """Adds an optional --schema: without a schema, the values of an event are strings."""
+def add_reading_options(parser: ArgumentParser) -> None:
+    """Adds --schema and --json. Without a schema, the values of an event are strings."""
     parser.add_argument(
         "--schema",
         metavar="SCHEMA",
         help=f"{' or '.join(SHIPPED)}, or a .dtd or .xml file; gives values in --json their types",
     )
+    add_json_option(
+        parser, "one JSON object per delivery: number, cursor, event; per loss: dropped"
+    )
 
 
-def client_of(args: Namespace, *, patience_s: float = 0.0) -> Client:
-    """Returns the client that the options describe. By default it does not repeat requests."""
+def client_of(args: Namespace) -> Client:
+    """Returns the client that the options describe. It does not repeat requests."""
     peer = args.peer or os.environ.get("QNS_PEER") or DEFAULT_PEER
     owner = args.owner or os.environ.get("QNS_OWNER") or _login()
     schema = getattr(args, "schema", None)
-    return Client(peer, owner, schema=schema, patience_s=patience_s)
+    return Client(peer, owner, schema=schema, patience_s=0.0)
 
 
 def add_lifetime_option(parser: ArgumentParser) -> None:

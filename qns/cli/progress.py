@@ -22,7 +22,7 @@ from rich.progress import (
 
 @contextmanager
 def counted_progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar over `total` steps. Each call completes one step and sets the text beside the bar."""
+    """Shows a bar over `total` steps. Each call completes one and sets the text beside the bar."""
     with new_progress(MofNCompleteColumn(), TimeRemainingColumn()) as progress:
         task = progress.add_task(what, total=total)
         yield lambda text: progress.update(task, advance=1, description=text)
@@ -30,7 +30,7 @@ def counted_progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def staged_progress() -> Iterator[Callable[[str, float], None]]:
-    """A bar over stages. Each call names the stage and its completed share; 0 means unknown."""
+    """Shows a bar over stages. Each call names the stage and its share done; 0 means unknown."""
     columns = (TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left:"))
     with new_progress(*columns, TimeRemainingColumn()) as progress:
         task = progress.add_task("starting", total=None)
@@ -43,7 +43,7 @@ def staged_progress() -> Iterator[Callable[[str, float], None]]:
 
 
 def new_progress(*further: ProgressColumn, console: Console | None = None) -> Progress:
-    """A spinner, a text, a bar and further columns. The bar is removed when it is closed."""
+    """Returns a spinner, a text, a bar and further columns, which are removed at the end."""
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

@@ -75,7 +75,7 @@ def show_history(history: Iterable[Record], screen: Screen) -> None:
 
 
 def record_line(number: int, record: Record) -> str:
-    """`   17     3.402 s  Met02  ntfy    sub=s3 source=Met01 event=e5`"""
+    """Returns, for example, `   17     3.402 s  Met02  ntfy    sub=s3 source=Met01 event=e5`."""
     fields = " ".join(_fields(record))
     start = f"{number:>5} {record['t']:9.3f} s  {record.get('org', ''):6} {record['do']:8}"
     return shortened(visible(f"{start}{fields}").rstrip(), LONGEST_LINE)

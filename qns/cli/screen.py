@@ -100,5 +100,5 @@ def _console(file: TextIO) -> Console:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raises an error that `main` handles, instead of ending the process."""
+        """Raises an error that `main` handles. The method of rich would end the process."""
         raise BrokenPipeError

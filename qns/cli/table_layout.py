@@ -12,7 +12,7 @@ from qns.cli.screen import Part
 def table_lines(
     head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[str]
 ) -> Iterator[list[Part]]:
-    """The lines of a table: the head, then the rows. The columns in `numbers` align right."""
+    """Returns the lines of a table, the head first. The columns in `numbers` align right."""
     widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
     is_number = [name in numbers for name in head]
     yield _line(head, widths, is_number, ["dim"] * len(head))

@@ -7,12 +7,12 @@ from math import isinf
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 event`, `1,200 events`: a number with its noun, whose plural ends in s."""
+    """Returns a number with its noun, whose plural ends in s: `1 event`, `1,200 events`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text, cut to `limit` characters with an ellipsis at the end if it is longer."""
+    """Returns the text, cut to `limit` characters with an ellipsis at the end if it is longer."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -47,10 +47,6 @@ class QueueRows(Generic[QueueRow]):
     def in_memory(self) -> int:
         return len(self._rows)
 
-    @property
-    def has_rows_on_disk(self) -> bool:
-        return self._on_disk > 0
-
     def add(self, row: QueueRow) -> bool:
         """Adds a row that the turn or the store has; its number is higher than all before.
 

@@ -37,7 +37,7 @@ class DeliverySink(Protocol):
     """What the External Diffusion Layer calls: implemented by the Internal Interface Layer."""
 
     def offer(self, turn: Turn, events: Sequence[LoggedEvent]) -> None:
-        """Offers accepted events to the users, in this order."""
+        """Offers accepted events to the users, in the order of `events`."""
 
     def offer_again(self, turn: Turn, logged: LoggedEvent, offered_to: int) -> None:
         """Offers an event to the users who subscribed after the subscription `offered_to`."""
@@ -54,14 +54,15 @@ class DeliverySink(Protocol):
         """
 
     def view_confirmed(self, turn: Turn, version: int, upto: int, view: ViewProgress) -> None:
-        """The producer has this version in force, and its backlog ends with number `upto`."""
+        """Notes that the producer has this version in force, with a backlog up to number `upto`."""
 
     def view_unconfirmed(self, turn: Turn, view: ViewProgress) -> None:
-        """It is not known which view the producer has: every subscription waits for it again."""
+        """Makes every subscription wait for the producer again: its view is not known any more."""
 
     def void_backlogs(self, turn: Turn, producer: str, first: int) -> bool:
-        """The producer may have forgotten backlogs that end with number `first` or a later one:
-        their subscriptions wait until the view is compared. Returns True if there are any."""
+        """Makes the subscriptions whose backlogs end with number `first` or a later one wait until
+        the view is compared: the producer may have forgotten them. Returns True if there are any.
+        """
 
     def has_pending(self, producer: str) -> bool:
         """True if a subscription is not stable yet at this producer."""

@@ -2,6 +2,9 @@
 
 A file or a folder is written under a temporary name, forced to the disk and renamed. A folder of
 results holds a file that describes the request; a folder with anything else in it is refused.
+
+`qns/store/files.py` writes the files of a peer in the same way. The code is not shared, because
+reports are independent of the store.
 """
 
 from __future__ import annotations

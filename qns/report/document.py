@@ -22,7 +22,7 @@ _MOST_LISTED: Final = 30
 
 
 def picture_files(sections: Iterable[Section]) -> dict[str, bytes]:
-    """Every picture as SVG and PNG: name in the folder of the run -> content."""
+    """Returns every picture as SVG and PNG: name in the folder of the run -> content."""
     files = {}
     for section in sections:
         if section.picture:
@@ -34,7 +34,7 @@ def picture_files(sections: Iterable[Section]) -> dict[str, bytes]:
 def verdict_box(
     judged: Sequence[Claim], apart: str = "", named: Callable[[str], str] = str
 ) -> Markup:
-    """All claims with their verdicts. `apart` says what is judged separately, if anything."""
+    """Returns all claims with their verdicts. `apart` says what is judged separately."""
     yes, no, unknown = (
         sum(each.holds is holds for each in judged) for holds in (True, False, None)
     )
@@ -54,7 +54,7 @@ def verdict_box(
 
 
 def _claim(judged: Sequence[Claim], named: Callable[[str], str]) -> Markup:
-    """One claim with a verdict for each mapping, then the rule."""
+    """Returns one claim with a verdict for each mapping, then the rule."""
     figure, words = judged[0].figure, judged[0].claim
     where = element("a", _capital(figure), href=f"#{anchor(figure)}")
     parts = [element("p", where, f": {words}", class_="claim")]
@@ -86,7 +86,7 @@ def contents(sections: Sequence[Section], further: Iterable[tuple[str, str]]) ->
 
 
 def definitions(words: Mapping[str, object] | Iterable[tuple[str, object]]) -> Markup:
-    """A list of terms with their definitions."""
+    """Returns a list of terms with their definitions."""
     pairs = words.items() if isinstance(words, Mapping) else words
     return element(
         "dl",

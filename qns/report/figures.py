@@ -111,7 +111,7 @@ def png_file(picture: Picture) -> bytes:
 
 
 def page_drawings(picture: Picture) -> tuple[str, ...]:
-    """Each panel as SVG to be embedded in a page, with the colours and the font of the page."""
+    """Returns each panel as SVG for a page, with the colours and the font of the page."""
     return tuple(
         _themed(
             _named(
@@ -126,7 +126,7 @@ def page_drawings(picture: Picture) -> tuple[str, ...]:
 
 
 def short_number(value: float) -> str:
-    """A short form that fits below an axis: 1,000 as 1k, a million as 1M."""
+    """Returns a short form that fits below an axis: 1,000 as 1k, a million as 1M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{letter}"

@@ -43,7 +43,7 @@ def markup(text: str) -> Markup:
 
 
 def element(name: str, *inside: str, **attributes: str) -> Markup:
-    """An HTML element. `class_` and `aria_label` stand for the attributes class and aria-label."""
+    """Returns an HTML element. `class_` and `aria_label` become class and aria-label."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()

@@ -45,7 +45,7 @@ class Fit:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of one value per seed, with Student's confidence interval."""
+    """Returns the mean of one value per seed, with Student's confidence interval."""
     if not values:
         raise ValueError("no seeds")
     if len(values) == 1:
@@ -55,12 +55,12 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def saved(trivial: float, actual: float) -> float:
-    """The percentage of the trivial solution that is saved; 0 if the trivial solution is 0."""
+    """Returns the percentage of the trivial solution that is saved; 0 if that solution is 0."""
     return 100.0 * (1.0 - actual / trivial) if trivial else 0.0
 
 
 def t_within(t: float, degrees: int) -> float:
-    """The probability that Student's t is within ±t (Abramowitz and Stegun 26.7.3, 26.7.4)."""
+    """Returns the probability that Student's t is within ±t (Abramowitz, Stegun 26.7.3, 26.7.4)."""
     angle = atan(t / sqrt(degrees))
     odd = degrees % 2
     term = cos(angle) if odd else 1.0
@@ -72,12 +72,12 @@ def t_within(t: float, degrees: int) -> float:
     return 2 / pi * (angle + within) if odd else within
 
 
-def t_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
-    """The t for which Student's t is within ±t with that probability, by bisection."""
+def t_quantile(degrees: int) -> float:
+    """Returns t such that Student's t is within ±t with the probability `CONFIDENCE`."""
     low, high = 0.0, _MOST_T
     while high - low > 1e-10:
         middle = (low + high) / 2
-        if t_within(middle, degrees) < confidence:
+        if t_within(middle, degrees) < CONFIDENCE:
             low = middle
         else:
             high = middle
@@ -85,14 +85,14 @@ def t_quantile(degrees: int, confidence: float = CONFIDENCE) -> float:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation; equal values share a rank. None if one side is constant."""
+    """Returns Spearman's rank correlation with shared ranks; None if one side is constant."""
     if len(set(first)) < 2 or len(set(second)) < 2:
         return None
     return _correlation(_ranks(first), _ranks(second))
 
 
 def chance_of(correlation: float, pairs: int) -> float:
-    """The probability of a rank correlation at least so high by chance (t, one-sided)."""
+    """Returns the probability of a rank correlation at least so high by chance (t, one-sided)."""
     if abs(correlation) >= 1 - 1e-12:
         return 0.0 if correlation > 0 else 1.0
     t = correlation * sqrt((pairs - 2) / (1 - correlation**2))

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from qns.runtime.log_limit import LimitedHandler
 from qns.runtime.log_ring import RING
@@ -19,9 +19,9 @@ _LONGEST_TEXT: Final = 1_000
 LOG: Final = logging.getLogger("qns.runtime")
 
 
-def configure_logs(level: int, format: str, stream: TextIO | None = None) -> None:
+def configure_logs(level: int, format: str) -> None:
     """Sets the format and the limit for log lines of `qns` and for warnings of libraries."""
-    handler = LimitedHandler(stream or sys.stderr)
+    handler = LimitedHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if format == FORMATS[0] else TextFormatter())
     root = logging.getLogger()
     for former in root.handlers:

@@ -13,7 +13,6 @@ EXAMPLE_HASHES: Final = (
     "93e22bf615c8d43c3e09c163ba5339c500750e8995cdf2c9d603b2ad6c88a038",
 )
 EXAMPLE_DIGEST: Final = "35b7c891d4df60f8b528521a4f1c803838127eacafbc9fb8c0241a5949bc85f2"
-EMPTY: Final = "0" * 64
 
 DIGEST: Final = f"""The digest of the complete view after the change. It is computed as follows. \
 (1) Each element of the view is the text of one subscription as D2Q XML, exactly as it is sent in \

@@ -32,8 +32,8 @@ class MemoryStore:
         """Tables whose rows are shared with a snapshot; they are copied before they change."""
 
     @classmethod
-    def from_snapshot(cls, snapshot: MemorySnapshot, *, capacity_rows: int | None = None) -> Self:
-        store = cls(capacity_rows=capacity_rows)
+    def from_snapshot(cls, snapshot: MemorySnapshot) -> Self:
+        store = cls()
         store._tables.update(snapshot.tables)
         store._shared.update(TABLES)
         return store

@@ -6,7 +6,7 @@ because the peer uses it exclusively; a backup of it can be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import closing
 from itertools import starmap
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Self
 
 import apsw
 
-from qns.peer.tables import Row, Table
+from qns.errors import DocumentError, DuplicateId
+from qns.peer.tables import IdentityRow, Row, Table
 from qns.store.columns import TableLayout, layout_of
 from qns.store.connection import open_read_only
 from qns.store.faults import from_sqlite, in_use
@@ -66,3 +67,23 @@ class StoreReader:
         found = self._connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
         present = {name for (name,) in found}
         return [column.name for column in layout.columns if column.name in present]
+
+
+def organisation_of(
+    identity: Iterable[IdentityRow], path: str | Path, others: Container[str]
+) -> str:
+    """Returns the organisation of a store, given the rows of the store's table `IDENTITY`.
+
+    Raises DocumentError if no peer has used the store, and DuplicateId if the organisation is in
+    `others`.
+    """
+    row = next(iter(identity), None)
+    if row is None:
+        raise DocumentError("no peer has used this store yet", place=str(path))
+    if row.organisation in others:
+        raise DuplicateId(
+            f"a second store of {row.organisation}",
+            place=str(path),
+            remedy="give one for each organisation",
+        )
+    return row.organisation

@@ -113,7 +113,7 @@ def test_removed_event_is_not_removed_again_after_its_member_has_left(
         second.close()
 
 
-def test_end_of_the_block_unsubscribes(client: Client) -> None:
+def test_collection_unsubscribes_at_the_end_of_its_block(client: Client) -> None:
     with Collection(client, "Enterprise") as companies:
         companies.get(timeout_s=0)
         companies.contains(print)

@@ -94,7 +94,7 @@ def test_promise_made_after_a_restore_must_be_kept() -> None:
     assert history.lull("P").broken() == {"Custody": 1}
 
 
-def test_promise_counts_again_when_a_restore_returns_to_it() -> None:
+def test_promise_counts_again_after_a_restore_to_a_state_that_has_it() -> None:
     history = promised().restore("F", 2.0)
     assert history.copy().restore("F", 3.0).lull("P").broken() == {"Custody": 1}
     assert history.restore("F", 1.0).lull("P").broken() == {}

@@ -26,7 +26,7 @@ def test_paused_subscription_justifies_a_crossing() -> None:
     assert history.cross("B", "A", 1, "e1").broken() == {}
 
 
-def test_subscription_justifies_a_crossing_only_if_it_ended_after_the_calm() -> None:
+def test_ended_subscription_justifies_a_crossing_only_if_it_ended_after_the_calm() -> None:
     after = History("A", "B").sub("A", "U1").calm().usub("A", "U1").pub("B", "e1")
     assert after.cross("B", "A", 1, "e1").broken() == {}
     before = History("A", "B").sub("A", "U1").usub("A", "U1").calm().pub("B", "e1")

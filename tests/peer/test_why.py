@@ -66,7 +66,7 @@ def test_delivered_event_has_its_number_and_time_and_the_conditions_that_hold() 
     assert [condition.holds for condition in explained.conditions] == [True]
 
 
-def test_event_that_does_not_match_names_the_condition() -> None:
+def test_why_names_the_condition_that_the_event_does_not_fulfil() -> None:
     world = delivering_world()
     subscribe(world, "C", "other", "Report where Station = 'LIRF'")
     world.run_for(3.0)

@@ -53,7 +53,7 @@ def names(folder: Path) -> set[str]:
     return {each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()}
 
 
-def test_same_rows_give_the_same_bytes() -> None:
+def test_rows_in_any_order_give_the_same_bytes() -> None:
     shuffled = pa.concat_tables([cost(3), cost(1, 2)])
     assert parquet("cost", shuffled) == parquet("cost", cost(1, 2, 3))
     assert ordered("cost", shuffled).column("arrived").to_pylist() == [1, 2, 3]

@@ -51,7 +51,7 @@ def test_metrics_that_need_traffic_are_documented() -> None:
         assert f"`{name}{{" in page
 
 
-def test_every_alert_has_words_and_a_severity() -> None:
+def test_every_alert_has_an_expression_a_severity_and_texts() -> None:
     text = RULES.read_text("utf-8")
     alerts = text.count("- alert: ")
     assert alerts > 5

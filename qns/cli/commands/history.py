@@ -16,7 +16,7 @@ from qns.cli.pending_work import pending_work
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
 from qns.d2q.schema_xml import write_schema
-from qns.errors import DocumentError, DuplicateId, FederationError
+from qns.errors import DocumentError, FederationError
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.history.gathering import EventKey, gathered
@@ -24,6 +24,7 @@ from qns.history.records import Record, new_record, read_record, write_record
 from qns.peer.opening import document_of
 from qns.peer.ports import Store
 from qns.peer.tables import HISTORY, IDENTITY
+from qns.store.reading import organisation_of
 from qns.store.sqlite import SqliteStore
 
 _DESCRIPTION = """
@@ -75,16 +76,7 @@ def open_stores(paths: Iterable[str | Path], opened: ExitStack) -> dict[str, Sto
         if not Path(path).is_file():
             raise Unreadable("cannot be read: there is no such file", place=str(path))
         store = opened.enter_context(SqliteStore(path))
-        identity = next(iter(store.rows(IDENTITY)), None)
-        if identity is None:
-            raise Unreadable("no peer has used this store yet", place=str(path))
-        if identity.organisation in stores:
-            raise DuplicateId(
-                f"a second store of {identity.organisation}",
-                place=str(path),
-                remedy="give one for each organisation",
-            )
-        stores[identity.organisation] = store
+        stores[organisation_of(store.rows(IDENTITY), path, stores)] = store
     return stores
 
 

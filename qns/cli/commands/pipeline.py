@@ -163,7 +163,7 @@ def run_match(args: Namespace, screen: Screen) -> int:
 
 
 def _wanted(name: str, schema: Schema, screen: Screen) -> list[Wanted] | None:
-    """Reads the subscriptions. Prints the errors of a text file and returns None."""
+    """Returns the subscriptions, or None if a text file has errors, which are printed."""
     from qns.pipeline.matching import match_inputs
     from qns.pipeline.replay import workload_files
 

@@ -6,8 +6,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from qns.cli.delivery_lines import show_delivery, show_dropped
-from qns.cli.options import Commands, add_json_option, new_command
-from qns.cli.peer_connection import add_peer_options, add_reading_schema_option, client_of
+from qns.cli.options import Commands, new_command
+from qns.cli.peer_connection import add_peer_options, add_reading_options, client_of
 from qns.cli.screen import Screen
 from qns.client import DeliveriesDropped
 from qns.errors import QnsError
@@ -45,10 +45,7 @@ def add(commands: Commands) -> ArgumentParser:
         "--limit", metavar="N", type=int, default=100, help="at most so many (default: 100)"
     )
     parser.add_argument("--ack", action="store_true", help="acknowledge the printed deliveries")
-    add_reading_schema_option(parser)
-    add_json_option(
-        parser, "one JSON object per delivery: number, cursor, event; per loss: dropped"
-    )
+    add_reading_options(parser)
     parser.set_defaults(run=run)
     return parser
 

@@ -12,8 +12,8 @@ from time import monotonic, sleep
 from typing import NoReturn
 
 from qns.cli.delivery_lines import show_delivery, show_dropped
-from qns.cli.options import Commands, add_json_option, new_command
-from qns.cli.peer_connection import add_peer_options, add_reading_schema_option, client_of
+from qns.cli.options import Commands, new_command
+from qns.cli.peer_connection import add_peer_options, add_reading_options, client_of
 from qns.cli.problems import visible
 from qns.cli.screen import Screen
 from qns.client import Client, Delivered, DeliveriesDropped, DeliveryStream, PeerUnreachable
@@ -46,10 +46,7 @@ def add(commands: Commands) -> ArgumentParser:
     )
     parser.add_argument("what", metavar="ID|TEXT", help="the id of a subscription, or its text")
     add_peer_options(parser)
-    add_reading_schema_option(parser)
-    add_json_option(
-        parser, "one JSON object per delivery: number, cursor, event; per loss: dropped"
-    )
+    add_reading_options(parser)
     parser.set_defaults(run=run)
     return parser
 

@@ -53,6 +53,7 @@ PAPER: Final = {
 
 _WHAT: Final = Rectangle((0.0, 0.0), (1.0, 1.0))
 _POINT: Final = (0.5, 0.5)
+_CURVE_POINTS: Final = 201
 
 Floats = NDArray[np.float64]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -327,10 +328,10 @@ def _rates(hosts: int, brokers: int, sub: Floats, diff: Floats) -> Rates:
     )
 
 
-def _curves(row: Rates, brokers: int, sub: Floats, diff: Floats, points: int = 201) -> list[Curve]:
+def _curves(row: Rates, brokers: int, sub: Floats, diff: Floats) -> list[Curve]:
     curves = []
     for name, delays, t_s in (("F", sub, row.t_sub_s), ("G", diff, row.t_diff_s)):
-        times = np.linspace(0, t_s, points)
+        times = np.linspace(0, t_s, _CURVE_POINTS)
         times[-1] = t_s
         reached = np.searchsorted(np.sort(delays, axis=None), times, side="right") / delays.size
         if name == "F":

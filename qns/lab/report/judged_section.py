@@ -26,7 +26,7 @@ _HEAD: Final = ("experiment", "runs", "events", "notifications", "held back by a
 
 
 def judged_section(findings: Findings) -> Markup | None:
-    """None if nothing was run."""
+    """Returns the section about the checks of every run, or None if nothing was run."""
     rows = _rows(findings)
     if not rows:
         return None

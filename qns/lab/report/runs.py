@@ -26,8 +26,8 @@ class Runs:
     def variants(self) -> list[str]:
         return list(self._by)
 
-    def seeds(self, variant: str = CBR) -> list[int]:
-        return sorted(self._by[variant])
+    def seeds(self) -> list[int]:
+        return sorted(self._by[CBR])
 
     @property
     def sizes(self) -> list[int]:

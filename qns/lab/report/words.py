@@ -25,9 +25,9 @@ def signed(value: float, digits: int = 1) -> str:
     return f"{value:+,.{digits}f}".replace("-", "−")
 
 
-def signed_text(value: Estimate, digits: int = 1) -> str:
-    half = f" ± {value.half:,.{digits}f}" if value.half else ""
-    return f"{signed(value.mean, digits)} %{half}"
+def signed_text(value: Estimate) -> str:
+    half = f" ± {value.half:,.1f}" if value.half else ""
+    return f"{signed(value.mean)} %{half}"
 
 
 def capital(text: str) -> str:

@@ -206,7 +206,10 @@ def _match_units(
 
 
 def match_unit(unit: Unit, shared: Shared, index: MatchingIndex[int]) -> dict[str, Any]:
-    """Writes the pairs of one unit; returns how often each subscription occurs in them."""
+    """Writes the pairs of one unit.
+
+    Returns the number of events that match, and how often each subscription occurs in the pairs.
+    """
     pairs = _Pairs(shared)
     for events in events_of(unit, shared.schema, _BATCH):
         pairs.add(events, index.match_all(events))

@@ -45,7 +45,7 @@ class Checkpoint(NamedTuple):
 
 
 def merge_pass(generator: Generator, organisation: str) -> Iterator[Checkpoint]:
-    """Yields the counts at each checkpoint of the scenario."""
+    """Merges the subscriptions of an organisation; yields the counts at each checkpoint."""
     scenario = generator.scenario
     count, checkpoints = scenario.subscriptions, scenario.checkpoints
     names = scenario.organisations

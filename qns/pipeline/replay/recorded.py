@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from qns.d2q.event_json import EventReader
 from qns.d2q.schema import Schema
-from qns.errors import DocumentError, DuplicateId, FederationError
+from qns.errors import DocumentError, FederationError
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.history.records import Record, read_record
 from qns.iil.interpreter import interpret
 from qns.peer.tables import DOCUMENT, HISTORY, IDENTITY, SUBSCRIPTIONS
 from qns.pipeline.replay.workload_files import Change, Publication, row_place
-from qns.store.reading import StoreReader
+from qns.store.reading import StoreReader, organisation_of
 
 
 class Recorded(NamedTuple):
@@ -34,16 +34,7 @@ def read_stores(files: list[Path]) -> Recorded:
         stores: dict[str, tuple[Path, StoreReader]] = {}
         for file in files:
             store = opened.enter_context(StoreReader(file))
-            identity = next(iter(store.rows(IDENTITY)), None)
-            if identity is None:
-                raise DocumentError("no peer has used this store yet", place=str(file))
-            if identity.organisation in stores:
-                raise DuplicateId(
-                    f"a second store of {identity.organisation}",
-                    place=str(file),
-                    remedy="give one for each organisation",
-                )
-            stores[identity.organisation] = file, store
+            stores[organisation_of(store.rows(IDENTITY), file, stores)] = file, store
         document = _document(list(stores.values()))
         histories = [
             _PeerHistory(name, file, store, document.schema)

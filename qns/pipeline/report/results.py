@@ -101,7 +101,7 @@ class Results:
         return table in self._counted
 
     def setting_of(self, table: str) -> Setting | None:
-        """The base if the table has it, otherwise the first setting of the table."""
+        """Returns the base setting if the table has it, otherwise the first one of the table."""
         known = {setting for setting, _ in self._counted.get(table, ())}
         if self.base in known:
             return self.base

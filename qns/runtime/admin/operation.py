@@ -20,6 +20,9 @@ Result = dict[str, Any]
 Report = Callable[[Result], Awaitable[None]]
 """Sends a line about the progress of an operation to the operator."""
 
+_LARGEST_LIMIT: Final = 10_000
+"""More rows would keep the peer from its work for too long."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
@@ -62,6 +65,14 @@ class Operation:
         for name in self.required:
             if name not in arguments:
                 raise ValueRefused(f"the argument {name} is missing", place=self.name)
+
+
+def checked_limit(arguments: Arguments, default: int) -> int:
+    """Returns the argument `limit`, the largest number of rows in the answer."""
+    limit: int = arguments.get("limit", default)
+    if not 0 < limit <= _LARGEST_LIMIT:
+        raise ValueRefused(f"a limit of {limit}", remedy=f"give one from 1 to {_LARGEST_LIMIT:,}")
+    return limit
 
 
 _KINDS: Final = {

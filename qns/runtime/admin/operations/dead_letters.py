@@ -9,17 +9,14 @@ from typing import Final
 from qns.errors import QnsError, ValueRefused
 from qns.iil.requests import DropDeadLetter, RedeliverDeadLetter
 from qns.peer.dead_letters import DeadLetter
-from qns.runtime.admin.operation import Arguments, Context, Operation, Report, Result
+from qns.runtime.admin.operation import Arguments, Context, Operation, Report, Result, checked_limit
 from qns.runtime.admin.plain_values import plain
 
 _LIMIT: Final = 50
-_LARGEST_LIMIT: Final = 10_000
 
 
 async def _list(context: Context, arguments: Arguments, _: Report) -> Result:
-    limit = arguments.get("limit", _LIMIT)
-    if not 0 < limit <= _LARGEST_LIMIT:
-        raise ValueRefused(f"a limit of {limit}", remedy=f"give one from 1 to {_LARGEST_LIMIT:,}")
+    limit = checked_limit(arguments, _LIMIT)
     letters = context.driver.status.find_dead_letters(arguments.get("receiver"))
     shown = list(islice(letters, limit))
     total = len(shown) + sum(1 for _ in letters)
