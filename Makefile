@@ -41,7 +41,7 @@ endef
 # Tests start hundreds of processes; without bytecode each would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test thorough simulate soak mutants lint bench bench-soap lock clean
+.PHONY: help demo test thorough simulate soak mutants fuzz lint bench bench-soap lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ soak: $(VENV)/.dev  ## kill real peers behind a faulty network for half an hour,
 
 mutants: $(VENV)/.dev  ## put deliberate bugs into a copy, one at a time, and note what catches them
 	@$(IN_VENV) -m tests.mutants --write $(ARGS)
+
+fuzz: $(VENV)/.dev  ## fuzz every decoder that reads bytes from outside, ten minutes each
+	@$(IN_VENV) -m tests.fuzz $(if $(filter --seconds%,$(ARGS)),,--seconds 600) $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff check, ruff format --check, mypy
 	$(call timed,ruff check,$(IN_VENV) -m ruff check)
