@@ -24,6 +24,8 @@ class Reachability:
         self._rows: dict[str, ReachabilityRow] = {me: ReachabilityRow(me, epoch, 0, ())}
         self._own: dict[str, ReachabilityRow] = {}
         """The newest row of each organisation that has reported here itself."""
+        self._heard: dict[str, ReachabilityRow] = {}
+        """The newest row of each organisation that others have sent."""
         self._sent: dict[str, dict[str, tuple[int, int]]] = {}
         """Peer -> organisation -> the version of its row that was sent to the peer."""
         self.version = 0
@@ -60,8 +62,11 @@ class Reachability:
         self._rows[self._me] = ReachabilityRow(
             self._me, row.epoch, row.version + 1, now_unreachable
         )
+        heard = self._heard.get(other)
         if reachable and other in self._own:  # which counts again
             self._rows[other] = self._own[other]
+        elif not reachable and heard is not None and heard[1:3] > self._rows[other][1:3]:
+            self._rows[other] = heard  # the others will not send it again
         self.version += 1
         return True
 
@@ -73,15 +78,18 @@ class Reachability:
         """
         for row in rows:
             name = row.organisation
-            known = (self._own if name == sender else self._rows).get(name)
+            sources = self._own if name == sender else self._heard
+            known = sources.get(name)
             if name == self._me or name not in members or (known and known[1:3] >= row[1:3]):
                 continue
-            if name != sender and name in self._own and self.reachable(name):
-                continue
             unreachable = dict.fromkeys(other for other in row.unreachable if other in members)
-            self._rows[name] = row._replace(unreachable=tuple(unreachable))
-            if name == sender:
-                self._own[name] = self._rows[name]
+            row = sources[name] = row._replace(unreachable=tuple(unreachable))
+            if name != sender:
+                in_use = self._rows.get(name)
+                is_known = name in self._own and self.reachable(name)
+                if is_known or (in_use and in_use[1:3] >= row[1:3]):
+                    continue
+            self._rows[name] = row
             self.version += 1
 
     def apply_document(self, old: Federation, new: Federation) -> None:
@@ -91,6 +99,7 @@ class Reachability:
                 continue
             self._rows.pop(name, None)
             self._own.pop(name, None)
+            self._heard.pop(name, None)
             self._sent.pop(name, None)
             self.observe(name, reachable=True)
 

@@ -76,3 +76,16 @@ def test_reports_of_others_do_not_change_whom_this_peer_reaches() -> None:
     assert not reachability.reachable("A")
     assert reachability.observe("A", reachable=True)
     assert reachability.reachable("A")
+
+
+def test_report_through_another_peer_counts_when_its_organisation_becomes_unreachable() -> None:
+    reachability = Reachability("Me", 1)
+    own = ReachabilityRow("A", 1, 1, ("B",))
+    later = ReachabilityRow("A", 1, 2, ("C",))
+    reachability.update("A", [own], NAMES)
+    reachability.update("B", [later], NAMES)
+    assert own in reachability.rows(), "A can be reached, so only its own report counts"
+    reachability.observe("A", reachable=False)
+    assert later in reachability.rows()
+    reachability.observe("A", reachable=True)
+    assert own in reachability.rows()
