@@ -10,7 +10,8 @@ from typing import Final
 from qns.iil.requests import Pause, Resume, Subscribe, Unsubscribe
 from qns.peer.turn import Record
 from qns.simulation.findings import Findings
-from qns.simulation.ledger import Call, Key, Ledger
+from qns.simulation.ledger import Ledger
+from qns.simulation.ledger_entries import Call, Key
 
 RULE = "Answers"
 _CONTENT: Final = ("class", "data", "quality", "previous")

@@ -10,7 +10,7 @@ from qns.errors import Busy, QnsError
 from qns.iil.deliveries_dropped import DeliveriesDropped
 from qns.iil.requests import Answer, InstallDocument, Request, Subscribe
 from qns.simulation.injection import Injection
-from qns.simulation.ledger import Call
+from qns.simulation.ledger_entries import Call
 from qns.simulation.world import World
 
 Then = Callable[[Answer | DeliveriesDropped], None]

@@ -14,7 +14,7 @@ from typing import Final
 
 from qns.edl.messages import Notification, Notify, PullGap
 from qns.simulation.findings import Findings
-from qns.simulation.ledger import Key, Publication
+from qns.simulation.ledger_entries import Key, Publication
 from qns.simulation.world import TUNING, World
 
 FAN_OUT = "Fan-out"

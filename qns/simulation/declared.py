@@ -15,7 +15,8 @@ from math import inf
 
 from qns.peer.turn import Record
 from qns.simulation.findings import Findings
-from qns.simulation.ledger import Ledger, Restore
+from qns.simulation.ledger import Ledger
+from qns.simulation.ledger_entries import Restore
 
 RULE = "Declared"
 UNNOTICED = "setbacks without evidence"

@@ -27,42 +27,14 @@ from qns.iil.requests import (
     Request,
     Resume,
     Subscribe,
-    Subscribed,
     Unsubscribe,
 )
 from qns.peer.tuning import Tuning
+from qns.simulation.ledger_entries import Call, DeclaredLoss, Key, Publication, Read, Restore
 
 _LARGEST_STEP_S: Final = 60.0
 _STEP_LASTS_S: Final = 600.0
 _ROUNDING_S: Final = 1e-6
-
-Key = tuple[str, str]
-"""Organisation and id, of an event or of a subscription."""
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A request of a user about one event or subscription: repeated until it is answered."""
-
-    org: str
-    request: Request
-    asked_at: float
-    answered_at: float = inf
-    """When the first answer that granted it left the peer; infinity if none did."""
-    answer: object = None
-    refused_at: float = inf
-    """When an answer that refused it left the peer; infinity if none did."""
-
-    @property
-    def is_granted(self) -> bool:
-        return self.answered_at < inf
-
-
-@dataclass(slots=True, eq=False)
-class Publication(Call):
-    fields: dict[str, Any] = field(default_factory=dict)
-    """The event as a JSON object."""
-    available_s: float = 0.0
 
 
 class ClockBounds(NamedTuple):
@@ -71,31 +43,6 @@ class ClockBounds(NamedTuple):
     since: float
     least_s: float
     most_s: float
-
-
-class Restore(NamedTuple):
-    """A host was put back to the state of an earlier time."""
-
-    at: float
-    since: float
-
-
-class Read(NamedTuple):
-    """A delivery that a user read."""
-
-    asked_at: float
-    at: float
-    number: int
-    source: str
-    event: str
-
-
-class DeclaredLoss(NamedTuple):
-    """Deliveries that the peer declared to their reader as dropped."""
-
-    at: float
-    first: int
-    last: int
 
 
 @dataclass(slots=True, eq=False)
@@ -312,14 +259,21 @@ class Ledger:
         org, _ = key
         return (
             any(
-                each.asked_at <= until and each.refused_at >= first.asked_at
+                each.asked_at <= until and each.ended_at >= first.asked_at
                 for each in self.changes[Unsubscribe, key]
             )
             or self.may_have_expired(key, until)
-            or any(first.asked_at < at <= until and kind == "leave" for at, kind in self.moves[org])
-            or not self.is_member(org, first.asked_at)  # it learns later that it has left
+            or any(
+                self._last_calm(first.asked_at) < at <= until and kind == "leave"
+                for at, kind in self.moves[org]
+            )  # also before: its peer may learn later that it has left and come back
+            or not self.is_member(org, first.asked_at)
             or self._forgot_that_it_left(org)
         )
+
+    def _last_calm(self, until: float) -> float:
+        """Returns the last time by then when every peer had the newest document."""
+        return max((each for each in self.calms if each <= until), default=0.0)
 
     def _forgot_that_it_left(self, org: str) -> bool:
         """True if its peer was put back to before it left, and acts by its earlier membership."""
@@ -391,8 +345,3 @@ def _lifetime_s(call: Call) -> float:
     request = call.request
     assert isinstance(request, Subscribe | Renew)
     return request.lifetime_s
-
-
-def pending_of(call: Call) -> tuple[str, ...]:
-    """Returns the producers at which a subscription was not stable when it was answered."""
-    return call.answer.pending if isinstance(call.answer, Subscribed) else ()

@@ -14,7 +14,8 @@ from math import inf
 
 from qns.iil.requests import Subscribe
 from qns.simulation.findings import Findings
-from qns.simulation.ledger import Call, Key, Ledger, Publication, pending_of
+from qns.simulation.ledger import Ledger
+from qns.simulation.ledger_entries import Call, Key, Publication, pending_of
 
 RULE = "Owed"
 

@@ -7,7 +7,8 @@ from math import inf
 
 from qns.iil.requests import AcknowledgeDeliveries, Subscribe
 from qns.simulation.findings import Findings
-from qns.simulation.ledger import Call, Key, Ledger, Read
+from qns.simulation.ledger import Ledger
+from qns.simulation.ledger_entries import Call, Key, Read
 
 RULE = "Reading"
 
