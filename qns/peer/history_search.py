@@ -30,7 +30,7 @@ _WORDS: Final = {
 
 class Found(NamedTuple):
     records: list[dict[str, Any]]
-    """The records that concern the event, oldest first: each has `t`, `do`, `words`, `sub` and `to`."""
+    """The records of the event, oldest first: each has `t`, `do`, `words`, `sub` and `to`."""
     is_complete: bool
     """False if there were more records than are searched or returned."""
 
