@@ -67,6 +67,12 @@ def run(args: Namespace, _: Screen) -> int:
         reason = pending_work(federation, stores)
     if reason is not None:
         sys.stderr.write(f"the history does not end in calm: {visible(reason)}\n")
+    missing = sorted(federation.organisations.keys() - stores.keys())
+    if missing:
+        sys.stderr.write(
+            f"without the stores of all members ({visible(', '.join(missing))} missing), qns "
+            "verify takes events that were published there for events that nobody has published\n"
+        )
     return 0
 
 
