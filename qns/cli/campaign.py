@@ -81,7 +81,7 @@ class Campaign:
 
     @property
     def asked_too_little(self) -> bool:
-        """True if the campaign fails because a rule had nothing to decide in so many seeds."""
+        """True if there were enough seeds, and a rule had nothing to decide in any of them."""
         is_large = not self.interrupted and self.totals.must_ask_all(self.setting)
         return is_large and bool(self.never_asked)
 

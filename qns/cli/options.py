@@ -21,7 +21,19 @@ else:
 
 
 class CommandParser(ArgumentParser):
-    """A parser that answers a mistyped command with the commands of similar names."""
+    """A parser that answers a mistyped command or option with those of similar names."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Reports unknown arguments itself, so that usage and remedy are those of the command."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unknown argument {shorten(unknown[0])} ({self._remedy(unknown[0])})")
+        return known, unknown
+
+    def _remedy(self, argument: str) -> str:
+        options = [name for name in self._option_string_actions if argument.startswith("-")]
+        near = " or ".join(near_misses(argument.partition("=")[0], options))
+        return f"did you mean {near}?" if near else f"see {self.prog} --help"
 
     def _check_value(self, action: Action, value: Any) -> None:
         if isinstance(action, _SubParsersAction) and value not in action.choices:

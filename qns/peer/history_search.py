@@ -30,7 +30,7 @@ _WORDS: Final = {
 
 class Found(NamedTuple):
     records: list[dict[str, Any]]
-    """The records that concern the event, each with `t`, `do` and `words`, oldest first."""
+    """The records of the event, oldest first: each has `t`, `do`, `words`, `sub` and `to`."""
     is_complete: bool
     """False if there were more records than are searched or returned."""
 
@@ -70,4 +70,5 @@ def _matching(record: dict[str, Any], me: str, source: str, event: str) -> list[
     words = _WORDS[do].format_map(record)
     if do == "ntfy" and "number" in record:
         words += f" as number {record['number']}"
-    return [{"t": record["t"], "do": do, "sub": record.get("sub", ""), "words": words}]
+    found = {"t": record["t"], "do": do, "words": words}
+    return [{**found, "sub": record.get("sub", ""), "to": record.get("to", "")}]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import aiohttp
@@ -16,6 +18,7 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.peer.opening import DocumentPlan, Opening, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
+from qns.runtime.admin.client import call
 from qns.runtime.admin_socket import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
@@ -33,21 +36,26 @@ from qns.store.sqlite import LOW_WATER_BYTES
 _EMPTY: Final = MemoryStore()
 """Stands for a store that will be created."""
 
+_STATUS_WITHIN_S: Final = 5.0
+
 
 async def check(configuration: Configuration) -> list[Finding]:
     """Checks a valid configuration, the store, the port and the other peers."""
     me, url = configuration.organisation, configuration.listen.url
     own = (await ask_health([url]))[url]
     is_running = isinstance(own, Answer) and own.organisation == me
-    start = None if is_running else _start(configuration)
-    in_force = await _in_force(configuration) if start is None else start.in_force
+    # A peer that moves still runs at its former address when its operator checks the new one.
+    elsewhere = "" if is_running else await asyncio.to_thread(_elsewhere, configuration)
+    start = None if is_running or elsewhere else _start(configuration)
+    in_force = await _in_force(me, elsewhere or url) if start is None else start.in_force
     return [
         Finding(Verdict.OK, "configuration", f"the peer of {configuration.organisation}"),
         *_document(configuration),
         *_store(configuration, start, in_force),
+        *_running_elsewhere(configuration, elsewhere),
         *_port(configuration, own, in_force, is_running=is_running),
-        *_admin(configuration, is_running=is_running),
-        *await _twin(configuration, is_running=is_running),
+        *_admin(configuration, is_running=start is None),
+        *await _twin(configuration, is_running=start is None),
         *await check_connections(_used(configuration, in_force), me),
     ]
 
@@ -205,6 +213,27 @@ def _plan(plan: DocumentPlan) -> Iterator[Finding]:
         )
 
 
+def _elsewhere(configuration: Configuration) -> str:
+    """Returns the address of the peer that runs on this store, or "" if there is none."""
+    try:
+        state = call(configuration.admin, "status", {}, silent_s=_STATUS_WITHIN_S)
+    except QnsError:
+        return ""
+    is_own = Path(state["store"]) == configuration.store.absolute()
+    return str(state["listen"]) if is_own else ""
+
+
+def _running_elsewhere(configuration: Configuration, elsewhere: str) -> Iterator[Finding]:
+    if elsewhere:
+        me, url = configuration.organisation, configuration.listen.url
+        yield Finding(
+            Verdict.WARN,
+            "listen",
+            f"{me} is running on {elsewhere}, and not on {url}",
+            "restart it, so that it listens on the configured address",
+        )
+
+
 def _port(
     configuration: Configuration, own: Answer | str, in_force: bytes | None, *, is_running: bool
 ) -> Iterator[Finding]:
@@ -272,12 +301,12 @@ def _bind_problem(listen: Listen) -> str:
     return ""
 
 
-async def _in_force(configuration: Configuration) -> bytes | None:
-    """Returns the document in force at the running peer; None if it does not answer."""
-    request = Envelope(configuration.organisation, 0, (), FetchDocument())
+async def _in_force(organisation: str, running: str) -> bytes | None:
+    """Returns the document in force at the peer that runs there; None if it does not answer."""
+    request = Envelope(organisation, 0, (), FetchDocument())
     body, action = write_call(request)
     headers = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": action}
-    url = peer_url(configuration.listen.url)
+    url = peer_url(running)
     timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
     try:
         async with (

@@ -246,7 +246,7 @@ class Stores:
 
 @dataclass(slots=True, eq=False)
 class Endpoints:
-    """Makes the SOAP endpoint for the schema of the federation, and keeps it."""
+    """Returns the SOAP endpoint; makes a new one only when the schema of the federation changes."""
 
     driver: Driver
     _federation: Federation | None = None

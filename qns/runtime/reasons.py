@@ -54,12 +54,13 @@ class Remedy(NamedTuple):
 REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
     ReasonKind.STOPPING: Remedy("wait until it has stopped, and start it again", "qns peer run"),
     ReasonKind.STORE_FAILS: Remedy(
-        "mend the disk, or restore a backup if the store is damaged; the peer opens the store "
-        "again on its own",
+        "free some space if there is none, mend the disk if it fails, or restore a backup if the "
+        "store is damaged; the peer opens the store again on its own",
         "qns peer check",
     ),
     ReasonKind.DISK_FULL: Remedy(
-        "free some space, or let users read and acknowledge; the peer goes on by itself",
+        "free some space, or let users read and acknowledge if the peer still serves them; it "
+        "goes on by itself",
         "qns peer status",
     ),
     ReasonKind.DISK_LOW: Remedy("free some space", "qns peer status"),

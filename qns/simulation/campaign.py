@@ -31,7 +31,7 @@ _MESSAGES: Final = " messages"
 RULES: Final = (*map(str, Rule), *rest.RULES, *AUDITED)
 """The rules that are counted: of the history, of the world at rest, and of the audit."""
 ASKED_WITHIN: Final = 200
-"""In so many seeds each rule must have something to decide."""
+"""The number of seeds in which each rule must have something to decide."""
 ENOUGH_PEERS: Final = 6
 """With fewer peers, some rules rarely have anything to decide."""
 _RELEASED_NAMES: Final = {"PullGap": "Pull"}

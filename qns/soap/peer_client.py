@@ -100,7 +100,7 @@ def _read_fault(element: Element) -> Envelope | None:
 
 
 def _is_invalid(body: bytes) -> bool:
-    """True if the reply is the fault of a process that does not know the operation."""
+    """True if the reply is an InvalidFault, as peers of 0.2.0 answer unknown operations."""
     typed = read_fault(open_envelope(parse_hostile(body, PEER)).content)
     return typed is not None and typed.tag == INVALID.tag
 

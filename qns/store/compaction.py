@@ -15,9 +15,9 @@ _PAGES_PER_STEP: Final = 256
 _FEWEST_FREE: Final = 1_024
 """Free pages that are always kept (4 MiB), because the next rows need them."""
 _FREE_PART: Final = 10
-"""One page of so many may be free; more are given back."""
+"""One page of this number may be free; more are given back."""
 _QUIET_STEPS: Final = 20
-"""After so many steps without a commit, the log is emptied."""
+"""The number of steps without a commit after which the log is emptied."""
 _INCREMENTAL: Final = 2
 
 

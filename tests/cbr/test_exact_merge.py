@@ -59,7 +59,7 @@ def test_elements_that_differ_only_in_sources_become_one() -> None:
 
 
 def test_union_that_accepts_all_sources_keeps_accepting_them() -> None:
-    """Two halves without sources merge into the constraint of an element that has sources."""
+    """The union of two elements has the constraint of a third one, which names a source."""
     assert merged("A where X < 5", "A where X >= 5 and X <= 9", "A from P where X <= 9") == wanted(
         "A where X <= 9"
     )

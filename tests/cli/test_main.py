@@ -120,6 +120,32 @@ def test_mistyped_command_is_answered_with_near_misses(
     assert problem in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ["renew", "s", "--fro", "30d"],
+            "qns renew: error: unknown argument '--fro' (did you mean --for?)",
+        ),
+        (
+            ["pull", "s", "--zzzzzz", "5"],
+            "qns pull: error: unknown argument '--zzzzzz' (see qns pull --help)",
+        ),
+        (
+            ["peer", "status", "a.toml", "b.toml"],
+            "unknown argument 'b.toml' (see qns peer status --help)",
+        ),
+    ],
+)
+def test_unknown_argument_is_answered_by_its_command(
+    words: list[str], problem: str, cli: Cli
+) -> None:
+    outcome = cli(*words)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"usage: qns {words[0]} ")
+    assert problem in outcome.err
+
+
 def test_script_and_module_print_the_same(tmp_path: Path) -> None:
     done = run(CONTAINS)
     assert (done.returncode, done.stderr) == (0, b"")

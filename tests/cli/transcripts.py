@@ -74,7 +74,7 @@ def _in_process(arguments: list[str]) -> str:
 
 
 def rewritten(page: str, run: Callable[[str], str] = output_of, only: str = "") -> str:
-    """Returns the text of the page with the present output of the commands that begin so."""
+    """Returns the page with the present output in each block whose commands begin with `only`."""
 
     def with_output(block: re.Match[str]) -> str:
         shown = list(_steps_of(block[1]))

@@ -63,7 +63,7 @@ def test_false_claims_of_one_member_do_not_fence_a_peer_that_others_call() -> No
 
 
 def test_member_that_never_named_the_present_epoch_shows_no_twin() -> None:
-    """It tells of an epoch that this peer has forgotten."""
+    """The later epochs that it claims may be those that this peer itself began and forgot."""
     lone = producer_of("C")
     lone.wait(SILENCE_S)
     for _ in range(3):

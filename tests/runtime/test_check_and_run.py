@@ -192,6 +192,21 @@ def test_check_and_run_accept_a_newer_document(tmp_path: Path) -> None:
         assert peer.stop() == 0
 
 
+def test_check_of_a_member_that_moves_recognises_its_running_peer(tmp_path: Path) -> None:
+    peer = peer_in(tmp_path, FIRST, "INPS")
+    peer.start()
+    endpoint = agencies_on_loopback()["INPS"].endpoint
+    configure(tmp_path, FIRST.with_endpoints({"INPS": endpoint}), "INPS")
+    try:
+        checked = command("check", peer.configuration)
+    finally:
+        assert peer.stop() == 0
+    assert checked.returncode == 0, checked.stdout
+    assert f"WARN listen         INPS is running on {FIRST['INPS'].endpoint}, and" in checked.stdout
+    assert f"{endpoint} is free" in checked.stdout
+    assert "is in use by the running peer" in checked.stdout
+
+
 def test_check_calls_the_members_of_the_document_in_force_if_the_file_is_older(
     tmp_path: Path,
 ) -> None:

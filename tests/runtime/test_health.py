@@ -245,7 +245,7 @@ async def store_of_a_producer_goes_back(folder: Path) -> list[Reason]:
 
 
 async def name_later_epochs(stage: Stage, member: str, times: int) -> None:
-    """Lets a member name the epoch of the peer and then a later one, so many times."""
+    """Lets a member name the epoch of the peer and then a later one, `times` times."""
     for _ in range(times):
         for later in (0, 1):
             standing = Standing(1, 1, 1, stage.driver.status.epoch + later, 0)

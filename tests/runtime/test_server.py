@@ -192,6 +192,7 @@ def test_failing_store_is_reported_to_the_caller_and_in_the_health(tmp_path: Pat
             assert health.startswith(b"HTTP/1.1 503")
             assert b"nothing can be stored" in health
             assert b"no room left" in health
+            assert b"free some space if there is none" in health
             stage.refusals = 0
             await stage.until(lambda: stage.driver.trouble is None)
             assert b"subscribeResponse" in await answer_to(address, subscribe)

@@ -35,7 +35,7 @@ class Chaos:
         self.stage.check()
 
     def published(self, organisation: str) -> None:
-        """Sometimes kills a peer immediately after it has accepted an event."""
+        """Callback for an accepted event: kills its peer at once, for one event of 50."""
         if self.is_active and self.chance.random() < 0.02:
             self._begin(organisation, self._crash(organisation))
 

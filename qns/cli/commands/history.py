@@ -33,7 +33,8 @@ writes them as one history in the order of time: the schema, the members, then t
 each peer. If clocks differ, the records of an event are moved after its publication; the
 clocks should agree as well as possible. If the stores of all members are given and nothing is
 under way between them, the history ends with a moment of calm, at which qns verify judges
-whether every event was delivered. STORE is the file of a peer that does not run.
+whether every event was delivered. STORE is the file of a peer that does not run, or a backup
+(qns peer backup) of one that runs.
 
   qns history INPS.db INAIL.db CoC.db --out history.jsonl
   qns history *.db | qns verify -
@@ -48,7 +49,7 @@ def add(commands: Commands) -> ArgumentParser:
         commands, "history", "gather the records of peers, for verify", _DESCRIPTION, _EXAMPLES
     )
     parser.add_argument("stores", metavar="STORE", nargs="+", help="the store of a peer")
-    parser.add_argument("--out", metavar="FILE", help="write to this file")
+    parser.add_argument("-o", "--out", metavar="FILE", help="write to this file")
     parser.set_defaults(run=run)
     return parser
 
@@ -66,6 +67,12 @@ def run(args: Namespace, _: Screen) -> int:
         reason = pending_work(federation, stores)
     if reason is not None:
         sys.stderr.write(f"the history does not end in calm: {visible(reason)}\n")
+    missing = sorted(federation.organisations.keys() - stores.keys())
+    if missing:
+        sys.stderr.write(
+            f"without the stores of all members ({visible(', '.join(missing))} missing), qns "
+            "verify takes events that were published there for events that nobody has published\n"
+        )
     return 0
 
 

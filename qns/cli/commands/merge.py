@@ -24,7 +24,7 @@ from qns.d2q.schema import Schema
 from qns.d2q.schema_files import load_schema
 
 MAX_NESTED: Final = 200
-"""Up to so many covered subscriptions are nested by containment; more are listed flat."""
+"""The most covered subscriptions that are nested by containment; more are listed flat."""
 
 _DESCRIPTION = """
 Prints the merge subscription of the subscriptions in SUBS: the subscriptions that no other

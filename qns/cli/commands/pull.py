@@ -42,7 +42,7 @@ def add(commands: Commands) -> ArgumentParser:
         "--after", metavar="CURSOR", default="0", help="only deliveries after this cursor or number"
     )
     parser.add_argument(
-        "--limit", metavar="N", type=int, default=100, help="at most so many (default: 100)"
+        "--limit", metavar="N", type=int, default=100, help="at most N (default: 100)"
     )
     parser.add_argument("--ack", action="store_true", help="acknowledge the printed deliveries")
     add_reading_options(parser)

@@ -125,7 +125,7 @@ class PeerProcess:
         return call(read_admin_path(self.configuration), "tables", {})
 
     def is_acquainted(self, others: int) -> bool:
-        """True if the peer has exchanged hello with so many others and all are reachable."""
+        """True if the peer has exchanged hello with that number of others and all are reachable."""
         return self.metrics()["qns_peers_unreachable"] == 0 and self.sent("hello") >= others
 
     def _page(self, path: str) -> bytes:

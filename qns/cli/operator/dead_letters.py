@@ -49,7 +49,7 @@ def add(commands: Commands) -> ArgumentParser:
     add_peer_arguments(listing)
     listing.add_argument("--receiver", metavar="NAME", help="only those of this receiver")
     listing.add_argument(
-        "--limit", metavar="N", type=int, default=50, help="at most so many (default: 50)"
+        "--limit", metavar="N", type=int, default=50, help="at most N (default: 50)"
     )
     listing.set_defaults(run=run_list)
     showing = new_command(

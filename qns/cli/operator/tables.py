@@ -37,7 +37,7 @@ def add(commands: Commands) -> ArgumentParser:
         metavar="N",
         type=int,
         default=20,
-        help="at most so many rows of each table (default: 20)",
+        help="at most N rows of each table (default: 20)",
     )
     parser.set_defaults(run=run)
     return parser

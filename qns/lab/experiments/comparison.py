@@ -36,7 +36,7 @@ LOCALITIES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 GROUPS: Final = 4
 _RUN: Final = 500
 _RUN_EVENTS: Final = 20
-"""At each point of fig. 4.2, so many subscriptions and publications are also run and judged."""
+"""How many subscriptions and publications are also run and judged at each point of fig. 4.2."""
 
 
 @dataclass(frozen=True, slots=True)

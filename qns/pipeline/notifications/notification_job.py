@@ -55,7 +55,7 @@ def notification_job(
 
 
 def subscribed(scenario: Scenario, generator: Generator, subscriptions: int) -> Diffusion:
-    """The federation after so many subscriptions of each organisation have arrived."""
+    """The federation after the arrival of this number of subscriptions of each organisation."""
     if subscriptions < 1:
         raise ValueRefused(f"{subscriptions} subscriptions", remedy="give 1 or more")
     diffusion = Diffusion(scenario.organisations)

@@ -152,7 +152,7 @@ class Generator:
         return victims
 
     def operations(self, organisation: str, arrivals: int) -> Iterator[Operation]:
-        """Yields all changes until so many subscriptions have arrived."""
+        """Yields the arrivals of that many subscriptions, and the unsubscriptions between them."""
         victims = self.victims(organisation, arrivals)
         for number in range(0, arrivals, BLOCK):
             block = self.block(organisation, number // BLOCK, min(BLOCK, arrivals - number))

@@ -168,7 +168,7 @@ class Scenario:
 
 
 def hosts_of(schema: Schema, organisations: int, mapping: str) -> Hosts:
-    """The hosts of a mapping with so many organisations.
+    """The hosts of a mapping with this number of organisations.
 
     `full`: every organisation hosts every class. `partial`: the ten of semantics §12, repeated. In
     another schema every organisation hosts the top classes, and every second one hosts each class

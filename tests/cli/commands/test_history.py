@@ -149,6 +149,7 @@ def test_history_without_the_store_of_a_member_does_not_end_in_calm(
     first, _ = played(peers()).close()
     outcome = cli("history", first)
     assert "the store of Met02 is missing" in outcome.err
+    assert "without the stores of all members (Met02 missing), qns verify takes" in outcome.err
     assert "calm" not in {each["do"] for each in outcome.json_lines}
 
 

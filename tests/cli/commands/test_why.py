@@ -11,7 +11,13 @@ import pytest
 from qns.d2q.event_json import EventReader
 from qns.d2q.event_xml import write_event
 from qns.d2q.shipped import AGENCIES
-from qns.iil.requests import AcknowledgeDeliveries, Deliveries, PullDeliveries, Subscribe
+from qns.iil.requests import (
+    AcknowledgeDeliveries,
+    Deliveries,
+    Publish,
+    PullDeliveries,
+    Subscribe,
+)
 from tests.cli.conftest import Cli
 from tests.runtime.peers import (
     QUICK,
@@ -118,6 +124,23 @@ def test_forgotten_event_is_explained_from_a_file(
     assert "    no  Name.accuracy > 0.6: the event has 0.3" in outcome.out
     delivered = cli("why", "w1", "bad", "--config", inps.configuration, "--event", file)
     assert delivered.status == 0, "the history knows that it was delivered"
+
+
+def test_event_that_is_in_the_history_is_not_reported_as_never_published(
+    peers: dict[str, PeerProcess], cli: Cli
+) -> None:
+    inail, coc = peers["INAIL"], peers["CoC"]
+    inail.ask(Subscribe("ugo", "Enterprise", id="all"))
+    wait_until_stable(inail, "ugo")
+    fields = {"id": "w4", "class": "Enterprise", "source": "CoC"}
+    coc.ask(Publish(EventReader(AGENCIES).from_fields(fields)))
+    asked = ("why", "w4", "--to", "INPS", "--config", coc.configuration)
+    eventually(lambda: not cli(*asked, "--json").json["is_here"], "INAIL has acknowledged w4")
+    outcome = cli(*asked)
+    assert "published as number" in outcome.out
+    assert "never published here" not in outcome.out
+    assert "does not have the event any more, but has had it" in outcome.out
+    assert "to INAIL" not in outcome.out, "only INPS is asked about"
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from qns.errors import ValueRefused
 from qns.peer.history_search import search_history
 from qns.peer.why import Question
 from qns.runtime.admin.operation import Arguments, Context, Operation, Report, Result
 from qns.runtime.admin.plain_values import plain
+
+_NOT_NEEDED: Final = (
+    "this peer does not have the event any more, but has had it: the history has what became of it"
+)
 
 
 async def _run(context: Context, arguments: Arguments, _: Report) -> Result:
@@ -39,12 +43,22 @@ async def _run(context: Context, arguments: Arguments, _: Report) -> Result:
         result["history"] = [
             each
             for each in history.records
-            if not question.subscription or each["sub"] in ("", question.subscription)
+            if (not question.subscription or each["sub"] in ("", question.subscription))
+            and (not question.to or each["to"] in ("", question.to))
         ]
         result["history_complete"] = history.is_complete
         if any(each["do"] == "ntfy" and question.subscription for each in result["history"]):
             result["verdict"] = "delivered"
+        if history.records:
+            _correct_absence(result["facts"])
     return result
+
+
+def _correct_absence(facts: list[dict[str, Any]]) -> None:
+    """Leaves out the guesses why the event is absent: the history shows that it was here."""
+    for fact in facts:
+        if fact["kind"] == "absent":
+            fact["words"] = _NOT_NEEDED
 
 
 WHY: Final = Operation(
