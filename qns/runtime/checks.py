@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
+from time import time
 from typing import Final, NamedTuple
 
 import aiohttp
@@ -14,7 +15,7 @@ from qns.edl.messages import Document, Envelope, FetchDocument
 from qns.errors import FederationError, QnsError
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
-from qns.peer.opening import DocumentPlan, Opening, inspect, plan_document
+from qns.peer.opening import DocumentPlan, Opening, ReadableStore, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.admin_socket import check_socket
 from qns.runtime.configuration import Configuration
@@ -71,7 +72,7 @@ def _document(configuration: Configuration) -> Iterator[Finding]:
             Verdict.WARN,
             "schema",
             f"{configuration.organisation} hosts no class, so it can publish nothing",
-            "qns federation DOCUMENT --host NAME --hosts A,B makes the next version",
+            "qns federation host DOCUMENT NAME --hosts A,B makes the next version",
         )
 
 
@@ -98,7 +99,7 @@ def _store(
     elif start is None:
         yield Finding(Verdict.OK, "store", f"{store} is in use by the running peer")
         if in_force is not None:
-            yield from _plan(plan_document(in_force, configuration.document))
+            yield from _plan(_planned(configuration, in_force))
     else:
         yield from _of_start(configuration, start)
     free = free_bytes(store)
@@ -146,9 +147,9 @@ def _start(configuration: Configuration) -> _Start:
         if store.exists():
             check_unused(store)
             with StoreReader(store) as rows:
-                opening = inspect(rows, configuration.organisation, configuration.document)
+                opening = _inspected(configuration, rows)
         else:
-            opening = inspect(_EMPTY, configuration.organisation, configuration.document)
+            opening = _inspected(configuration, _EMPTY)
     except QnsError as error:
         return _Start(error)
     return _Start(opening, has_run=bool(marks), is_restored=opening.is_restored(marks))
@@ -186,9 +187,24 @@ def _of_start(configuration: Configuration, start: _Start) -> Iterator[Finding]:
 
 def _used(configuration: Configuration, in_force: bytes | None) -> Federation:
     """Returns the document that the peer uses: a configured one that is older is not used."""
-    if in_force is None or plan_document(in_force, configuration.document).installs:
+    if in_force is None or _planned(configuration, in_force).installs:
         return configuration.federation
     return read_federation(in_force)
+
+
+def _inspected(configuration: Configuration, store: ReadableStore) -> Opening:
+    return inspect(
+        store,
+        configuration.organisation,
+        configuration.document,
+        now=time(),
+        anchor=configuration.anchor,
+    )
+
+
+def _planned(configuration: Configuration, in_force: bytes) -> DocumentPlan:
+    document, anchor = configuration.document, configuration.anchor
+    return plan_document(in_force, document, now=time(), anchor=anchor)
 
 
 def _plan(plan: DocumentPlan) -> Iterator[Finding]:

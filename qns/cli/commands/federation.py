@@ -17,7 +17,7 @@ from qns.cli.table_layout import table_lines
 from qns.cli.wording import counted
 from qns.d2q.schema_files import load_schema
 from qns.errors import FederationError, NameNotKnown, QnsError
-from qns.federation.acceptance import may_accept
+from qns.federation.acceptance import check_change
 from qns.federation.changes import Change, changes
 from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
 from qns.federation.document_xml import MAX_FEDERATION_BYTES, read_federation, write_federation
@@ -260,7 +260,7 @@ def _classes(args: Namespace, document: Federation) -> frozenset[str]:
 
 def _write(old: Federation | None, new: Federation, output: str | None, screen: Screen) -> None:
     if new is not old:
-        may_accept(new, old)
+        check_change(new, old)
     data = write_federation(new)
     if output is None:
         screen.raw(data.decode("utf-8"))
