@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from qns.errors import FederationError, shorten
+from qns.federation.certificate import read_certificate
 from qns.federation.document import Federation, Organisation
 from qns.federation.schema_changes import changed_words, check_grows, schema_changes
 
@@ -24,7 +25,8 @@ class Kind(Enum):
     STOPS_HOSTING = "stops hosting"
     ENDPOINT = "endpoint"
     CAPABILITY = "capability"
-    CERTIFICATE = "certificate"
+    TLS = "tls"
+    SEAL = "seal"
     SCHEMA = "schema"
 
 
@@ -139,9 +141,15 @@ def _contact(before: Organisation, after: Organisation) -> Iterator[Change]:
     if before.capability != after.capability:
         words = changed_words(str(before.capability), str(after.capability))
         yield Change(Kind.CAPABILITY, name, f"{name}: its capability {words}")
-    if before.certificate != after.certificate:
-        if before.certificate and after.certificate:
-            words = "is another one"
-        else:
-            words = "is new" if after.certificate else "is gone"
-        yield Change(Kind.CERTIFICATE, name, f"{name}: its certificate {words}")
+    yield from _certificates(Kind.TLS, "TLS", name, before.tls, after.tls)
+    yield from _certificates(Kind.SEAL, "seal", name, before.seals, after.seals)
+
+
+def _certificates(
+    kind: Kind, words: str, name: str, before: tuple[str, ...], after: tuple[str, ...]
+) -> Iterator[Change]:
+    for pem in (*after, *before):
+        if (pem in before) != (pem in after):
+            what = "is new" if pem in after else "is gone"
+            short = read_certificate(pem).short
+            yield Change(kind, name, f"{name}: its {words} certificate {short} {what}")

@@ -308,7 +308,8 @@ def _as_json(document: Federation) -> dict[str, Any]:
                 "joined": each.incarnation,
                 "capability": each.capability,
                 "endpoint": each.endpoint or None,
-                "certificate": each.certificate or None,
+                "tls": list(each.tls),
+                "seals": list(each.seals),
                 "hosts": _in_order(each, document),
             }
             for each in document.organisations.values()

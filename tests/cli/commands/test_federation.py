@@ -55,7 +55,8 @@ def test_json_output_has_every_field(cli: Cli, file: Write) -> None:
         "joined": 1,
         "capability": 4,
         "endpoint": None,
-        "certificate": None,
+        "tls": [],
+        "seals": [],
         "hosts": ["Enterprise", "Enterprise/Holder"],
     }
 
