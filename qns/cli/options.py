@@ -9,6 +9,7 @@ from argparse import (
     _SubParsersAction,
 )
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qns.d2q.shipped import SHIPPED
@@ -22,6 +23,28 @@ else:
 
 class CommandParser(ArgumentParser):
     """A parser that answers a mistyped command with the commands of similar names."""
+
+    default_command = ""
+    """The command that may be left out before a file; empty if there is none."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.default_command and self._names_a_file(args or ()):
+            args = [self.default_command, *args]
+        return super().parse_known_args(args, namespace)
+
+    def _names_a_file(self, words: Sequence[str]) -> bool:
+        """True if the first word that is no option is no command, and none mistyped either."""
+        word = next((each for each in words if not each.startswith("-") or each == "-"), None)
+        if word is None:
+            return False
+        names = [
+            name
+            for action in self._actions
+            if isinstance(action, _SubParsersAction)
+            for name in action.choices
+        ]
+        is_file = bool(Path(word).suffix) or Path(word).exists()
+        return word not in names and (is_file or not near_misses(word, names))
 
     def _check_value(self, action: Action, value: Any) -> None:
         if isinstance(action, _SubParsersAction) and value not in action.choices:

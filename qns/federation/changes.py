@@ -10,6 +10,7 @@ from typing import Final
 from qns.errors import FederationError, shorten
 from qns.federation.certificate import read_certificate
 from qns.federation.document import Federation, Organisation
+from qns.federation.roots_xml import write_expires
 from qns.federation.schema_changes import changed_words, check_grows, schema_changes
 
 MOST_VERSIONS_AHEAD: Final = 1_000_000
@@ -28,13 +29,15 @@ class Kind(Enum):
     TLS = "tls"
     SEAL = "seal"
     SCHEMA = "schema"
+    ROOTS = "roots"
+    EXPIRES = "expires"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     kind: Kind
     organisation: str
-    """Empty for a change of the schema."""
+    """Empty for a change of the schema, the root keys or the expiry."""
     text: str
     """The whole change in words."""
     classes: tuple[str, ...] = ()
@@ -58,7 +61,8 @@ def changes(old: Federation, new: Federation) -> list[Change]:
                 found += _hosting(before[name], each)
             found += _contact(before[name], each)
     schema = schema_changes(old.schema, new.schema)
-    return [*found, *(Change(Kind.SCHEMA, "", change.text, change.classes) for change in schema)]
+    found += (Change(Kind.SCHEMA, "", change.text, change.classes) for change in schema)
+    return [*found, *_trust(old, new)]
 
 
 def check_follows(old: Federation, new: Federation) -> None:
@@ -100,6 +104,19 @@ def check_follows(old: Federation, new: Federation) -> None:
         check_grows(old.schema, new.schema)
     except FederationError as problem:
         raise problem.at(f"version {new.version} of {new.name}") from None
+
+
+def _trust(old: Federation, new: Federation) -> Iterator[Change]:
+    before, after = old.root_set, new.root_set
+    if before != after:
+        words = "no root set signs from now on"
+        if after is not None:
+            keys = f"{after.threshold} of {len(after.keys)} keys"
+            words = f"root set {after.number} signs from now on: {keys}"
+        yield Change(Kind.ROOTS, "", words)
+    was, now = (write_expires(each.expires) if each.expires else "" for each in (old, new))
+    if was != now:
+        yield Change(Kind.EXPIRES, "", f"the time when it expires {changed_words(was, now)}")
 
 
 def _joins(organisation: Organisation) -> Change:

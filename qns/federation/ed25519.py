@@ -28,7 +28,7 @@ _PRIVATE: Final = b"PRIVATE KEY-----"
 _ENCRYPTED: Final = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SigningKey:
     """A private root key."""
 
