@@ -50,15 +50,18 @@ def may_accept(
 ) -> None:
     """Raises a QnsError unless this document of this sender may replace the one in force.
 
-    A signed document may come from anybody. Of documents that are not signed, the operator and the
-    members may give any later version, and an organisation that is not a member yet a version with
-    which it joins, if that leaves every member as it is. `in_force` is None for the first document
-    of a peer, `now` is in seconds since 1970.
+    A document whose root keys descend from those of the anchor or of the document in force may come
+    from anybody. Of other documents, the operator and the members may give any later version, and
+    an organisation that is not a member yet a version with which it joins, if that leaves every
+    member as it is. `in_force` is None for the first document of a peer, `now` is in seconds since
+    1970.
     """
     check_change(document, in_force)
     check_signed(document, anchor, in_force)
     _check_expiry(document, now)
-    if document.roots or in_force is None or sender == OPERATOR:
+    if in_force is None or sender == OPERATOR:
+        return
+    if document.roots and (anchor is not None or in_force.roots):  # from which its keys descend
         return
     if sender not in in_force:
         _check_newcomer(document, in_force, sender)

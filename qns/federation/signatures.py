@@ -27,7 +27,7 @@ SHOWN_DIGITS: Final = 16
 class Verdict(Enum):
     VALID = "valid"
     ALTERED = "it is not the signature of this content"
-    FORMER = "the key is only in a former root set"
+    OTHER = "the key is only in another root set"
     UNKNOWN = "the key is in no root set"
 
 
@@ -126,7 +126,7 @@ def _check_threshold(
         return
     # Signatures of the other set of a rotation are no fault.
     faults = [each for each in signers if each.verdict in (Verdict.ALTERED, Verdict.UNKNOWN)]
-    faults = faults or [each for each in signers if each.verdict is Verdict.FORMER]
+    faults = faults or [each for each in signers if each.verdict is Verdict.OTHER]
     why = "".join(f"; {shown_key(each.fingerprint)}: {each.verdict.value}" for each in faults[:3])
     raise FederationError(
         f"{what} is signed by {valid} of {roots.threshold} keys of root set {roots.number}{why}",
@@ -147,7 +147,7 @@ def _verdict(
     if key is not None:
         return Verdict.VALID if is_valid(key, signature, message) else Verdict.ALTERED
     is_known = any(each.key(signature.key) is not None for each in chain)
-    return Verdict.FORMER if is_known else Verdict.UNKNOWN
+    return Verdict.OTHER if is_known else Verdict.UNKNOWN
 
 
 # --- for those who sign ---------------------------------------------------------------------------

@@ -13,8 +13,10 @@ import aiohttp
 
 from qns.edl.messages import Document, Envelope, FetchDocument
 from qns.errors import FederationError, QnsError
+from qns.federation.acceptance import Freshness, freshness
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
+from qns.federation.roots_xml import write_expires
 from qns.peer.opening import DocumentPlan, Opening, ReadableStore, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.admin_socket import check_socket
@@ -65,6 +67,7 @@ def _document(configuration: Configuration) -> Iterator[Finding]:
         "federation",
         f"{federation.name}, version {federation.version}: {members} organisations",
     )
+    yield from _expiry(configuration)
     yield Finding(Verdict.OK, "schema", f"{classes} classes")
     hosts = len(federation[configuration.organisation].hosts)
     if not hosts:
@@ -73,6 +76,21 @@ def _document(configuration: Configuration) -> Iterator[Finding]:
             "schema",
             f"{configuration.organisation} hosts no class, so it can publish nothing",
             "qns federation host DOCUMENT NAME --hosts A,B makes the next version",
+        )
+
+
+def _expiry(configuration: Configuration) -> Iterator[Finding]:
+    """Yields that the configured document has expired; a peer that has it in its store starts."""
+    federation, grace_s = configuration.federation, configuration.tuning.document_grace_s
+    if (
+        federation.expires is not None
+        and freshness(federation, time(), grace_s) is not Freshness.FRESH
+    ):
+        yield Finding(
+            Verdict.WARN,
+            "federation",
+            f"version {federation.version} expired at {write_expires(federation.expires)}",
+            REMEDIES[ReasonKind.DOCUMENT_EXPIRED].words,
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from qns.errors import FederationError, QnsError
+from qns.errors import FederationError, NotAllowed, QnsError
 from qns.federation.acceptance import Freshness, freshness, may_accept
 from qns.federation.document import Federation
 from qns.federation.document_xml import MAX_FEDERATION_BYTES, read_federation, write_federation
@@ -41,6 +41,13 @@ def test_signed_document_is_accepted_from_anybody(sender: str) -> None:
     accept(NEXT, OLD, sender)
     accept(ROTATED, OLD, sender)
     accept(NEXT, PLAIN, sender)
+
+
+def test_stranger_cannot_bring_the_first_root_keys_without_an_anchor() -> None:
+    may_accept(NEXT, PLAIN, "INPS", now=0)
+    may_accept(NEXT, OLD, "a stranger", now=0)
+    with pytest.raises(NotAllowed, match="a stranger is not a member in version 1"):
+        may_accept(NEXT, PLAIN, "a stranger", now=0)
 
 
 def test_chain_is_followed_over_many_missed_rotations() -> None:
@@ -137,7 +144,7 @@ ATTACKS = {
         OLD,
         "has another root set 1 than the anchor",
     ),
-    "keys of a former set": (former_keys_sign(), ROTATED, "only in a former root set"),
+    "keys of a former set": (former_keys_sign(), ROTATED, "only in another root set"),
     "root set not signed by its predecessor": (
         forged_rotation(),
         OLD,

@@ -121,11 +121,14 @@ def test_broken_anchor_is_named_in_the_error(tmp_path: Path, cli: Cli) -> None:
 def test_peer_closes_after_the_grace_and_a_fresh_document_opens_it(
     tmp_path: Path, cli: Cli
 ) -> None:
-    stage = staged(tmp_path, time.time() + 8.0, "document_grace_s = 1.0\n")
+    stage = staged(tmp_path, time.time() + 1e6, "document_grace_s = 1.0\n")
     inps, coc = stage.peers["INPS"], stage.peers["CoC"]
     with running(stage.peers.values()):
         assert isinstance(inps.ask(Subscribe("u", "Enterprise", id="s")), Subscribed)
         assert isinstance(coc.ask(change("e1", "CoC")), Published)
+        soon = sign(stage.document.expiring(at(int(time.time()) + 8)), 1, 2)
+        outcome = cli("federation", "publish", inps.configuration, stage.file(soon))
+        assert outcome.status == 0, outcome.err
 
         def closed() -> bool:
             return all("document_closed" in str(p.health()["details"]) for p in (inps, coc))
@@ -135,10 +138,17 @@ def test_peer_closes_after_the_grace_and_a_fresh_document_opens_it(
         with pytest.raises(Busy, match=r"expired at .* and the grace is over"):
             coc.ask(change("e2", "CoC"))
         expires = ("--expires", "90d", "-o", tmp_path / "next.xml")
-        assert cli("federation", "renew", tmp_path / "federation.xml", *expires).status == 0
+        assert cli("federation", "renew", tmp_path / "next.xml", *expires).status == 0
         renewed = sign(read_federation((tmp_path / "next.xml").read_bytes()), 1, 3)
         outcome = cli("federation", "publish", inps.configuration, stage.file(renewed))
         assert outcome.status == 0, outcome.err
-        eventually(lambda: stage.versions() == {2}, "all have the document")
+        eventually(lambda: stage.versions() == {3}, "all have the document")
         assert isinstance(coc.ask(change("e2", "CoC")), Published)
-        eventually(lambda: inps.health()["status"] == "ok", "it is open again")
+        eventually(lambda: inps.health()["status"] != "failing", "it is open again")
+
+
+def test_check_warns_of_a_document_that_has_expired(tmp_path: Path, cli: Cli) -> None:
+    stage = staged(tmp_path, 1.0)
+    outcome = cli("peer", "check", stage.peers["INPS"].configuration)
+    assert "WARN" in outcome.out
+    assert "version 1 expired at 1970-01-01T00:00:01Z" in outcome.out
