@@ -42,7 +42,8 @@ class Signers:
             roots = RootSet(len(document.roots) + 1, threshold, keys)
             self._first = self._first or roots
             self.rotations += roots.number > 1
-            document = replace(document, roots=(*document.roots, roots), expires=_NEVER)
+            expires = document.expires or _NEVER
+            document = replace(document, roots=(*document.roots, roots), expires=expires)
         for key in (*former, *self._keys):
             document = signed(document, key)
         return document

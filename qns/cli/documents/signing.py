@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from time import time
 from typing import Any, Final
@@ -35,6 +36,7 @@ Adds the signature of a root key to a document, in its file or in that of -o, an
 missing. Signers on several machines sign one after the other and send the file on. During a change
 of the root keys, the key also signs the new root set.
 """
+_OTHERS: Final = 0o077  # permissions of the group and of all
 _VERIFY: Final = """
 Says who has signed a document, until when it holds, and whether a peer with the anchor takes it.
 With --in-force, whether it may replace that document. Exit status: 0 if it is taken, 1 if not.
@@ -137,11 +139,18 @@ def _until(document: Federation) -> str:
 def _private_key(args: Namespace) -> SigningKey:
     passphrase = read_passphrase(args.passphrase_file)
     try:
-        return SigningKey.read(read_secret(args.key), passphrase)
+        key = SigningKey.read(read_secret(args.key), passphrase)
     except BadFile:
         raise
     except QnsError as error:
         raise error.at(args.key) from None
+    if args.key != STDIN and os.stat(args.key).st_mode & _OTHERS:
+        raise QnsError(
+            "other users can read the private key",
+            place=args.key,
+            remedy=f"run chmod 600 {args.key}, and replace the key if somebody may have read it",
+        )
+    return key
 
 
 def _show(found: list[Missing], screen: Screen) -> None:

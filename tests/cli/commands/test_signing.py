@@ -180,6 +180,16 @@ def test_wrong_key_is_refused_and_the_document_stays(
     assert document.read_bytes() == before
 
 
+def test_private_key_that_others_can_read_is_refused(
+    cli: Cli, document: Path, keys: list[Path]
+) -> None:
+    keys[0].chmod(0o640)
+    outcome = cli("federation", "sign", document, "--key", keys[0])
+    assert outcome.status == 2
+    assert "other users can read the private key (run chmod 600" in outcome.err
+    assert read_federation(document.read_bytes()).signatures == ()
+
+
 def test_private_key_in_the_place_of_a_public_one_is_refused(cli: Cli, keys: list[Path]) -> None:
     outcome = cli("federation", "rotate", "agencies", "--root-key", keys[0])
     assert outcome.status == 2
