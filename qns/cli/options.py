@@ -9,6 +9,7 @@ from argparse import (
     _SubParsersAction,
 )
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qns.d2q.shipped import SHIPPED
@@ -34,6 +35,28 @@ class CommandParser(ArgumentParser):
         options = [name for name in self._option_string_actions if argument.startswith("-")]
         near = " or ".join(near_misses(argument.partition("=")[0], options))
         return f"did you mean {near}?" if near else f"see {self.prog} --help"
+
+    default_command = ""
+    """The command that may be left out before a file; empty if there is none."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.default_command and self._names_a_file(args or ()):
+            args = [self.default_command, *args]
+        return super().parse_known_args(args, namespace)
+
+    def _names_a_file(self, words: Sequence[str]) -> bool:
+        """True if the first word that is no option is no command, and none mistyped either."""
+        word = next((each for each in words if not each.startswith("-") or each == "-"), None)
+        if word is None:
+            return False
+        names = [
+            name
+            for action in self._actions
+            if isinstance(action, _SubParsersAction)
+            for name in action.choices
+        ]
+        is_file = bool(Path(word).suffix) or Path(word).exists()
+        return word not in names and (is_file or not near_misses(word, names))
 
     def _check_value(self, action: Action, value: Any) -> None:
         if isinstance(action, _SubParsersAction) and value not in action.choices:

@@ -47,6 +47,10 @@ class Screen:
         sys.stdout.write(text)
         sys.stdout.flush()
 
+    def note(self, text: str) -> None:
+        """Prints what the user should know beside the result."""
+        self._err.print(Text(text), soft_wrap=True)
+
     def finding(self, problem: Problem) -> None:
         """Prints a problem that is a result of the command, as of `qns check`."""
         self._show(self._out, problem)

@@ -27,6 +27,9 @@ class Dialogue:
     forwarder: Forwarder
     document_xml: bytes
     """The federation document in force, byte for byte."""
+    is_closed: bool = False
+    """True if the document has expired and its grace is over: until there is a fresh one, nothing
+    but documents is exchanged."""
     postponed_document: int = 0
     """A version of the document that waits until everything that is owed is delivered."""
 

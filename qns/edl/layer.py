@@ -268,10 +268,13 @@ class ExternalDiffusionLayer:
             # The sender may offer the newer document; its endpoint is not known here.
             reason = f"{sender} is not a member of the federation"
             fault = Fault(reason, permanent=not is_behind)
-            return self.dialogue.envelope("", fault)
+            return Envelope(self.me, self.consumer.federation.version, (), fault)
         self.dialogue.learn_from(turn, sender, envelope.document, envelope.reachability)
         if is_behind and not isinstance(body, _OF_ANY_DOCUMENT):
             fault = Fault(f"{self.me} has an older federation document and fetches the newer one")
+            return self.dialogue.envelope(sender, fault, is_reply=True)
+        if self.dialogue.is_closed and not isinstance(body, FetchDocument | Gossip):
+            fault = Fault(f"the federation document of {self.me} has expired: it waits for another")
             return self.dialogue.envelope(sender, fault, is_reply=True)
         reply = self._reply(turn, sender, body, accepted)
         return self.dialogue.envelope(sender, reply, is_reply=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from qns.edl.consumer import Consumer
@@ -94,6 +95,10 @@ class Requests:
     def next_due(self) -> float:
         if self.producer.table.reader.is_reading:
             return 0.0
+        if self.dialogue.is_closed:
+            links = self.forwarder.links.values()
+            rests = (link.rest_until for link in links if link.state is LinkState.RESTING)
+            return min(self._gossip_at, *rests, inf)
         due = min(self.producer.next_due(), self._gossip_at)
         for link in self.forwarder.links.values():
             due = min(due, link.next_due())
@@ -117,6 +122,8 @@ class Requests:
         if link.wants_document:
             link.wants_document = False
             return FetchDocument()
+        if self.dialogue.is_closed:
+            return self._next_of_closed(link)
         # Before the requests that a peer with an older document refuses.
         if link.standings_at is not None and link.standings_at <= turn.now:
             (producer, consumer), (standing, path) = link.pop_standing()
@@ -153,6 +160,13 @@ class Requests:
         if link.acknowledge_at is not None and link.acknowledge_at <= turn.now:
             link.acknowledge_at = None
             return Acknowledge(self.consumer.standing(other))
+        return Gossip() if link.wants_gossip else None
+
+    def _next_of_closed(self, link: Link) -> Request | None:
+        """Returns what a peer sends whose document has expired: what may bring a fresh one."""
+        if link.wants_offer:
+            link.wants_offer = False
+            return OfferDocument(self.dialogue.document_xml)
         return Gossip() if link.wants_gossip else None
 
     # --- answers ----------------------------------------------------------------------------------

@@ -1,28 +1,76 @@
 """Acceptance: whether a federation document may replace the one in force, and from whom.
 
-Every peer and every command decides with `may_accept`. Until documents are signed, the sender of a
-document is what counts. A check of signatures belongs here and replaces the rule about senders.
+Every peer and every command decides with `may_accept`. Of a signed document the signatures count,
+not who brings it. Of a document that is not signed, the sender counts.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from enum import Enum
 from typing import Final
 from urllib.parse import urlsplit
 
 from qns.errors import FederationError, NotAllowed
 from qns.federation.changes import check_follows
 from qns.federation.document import Federation
+from qns.federation.roots import Anchor
+from qns.federation.roots_xml import write_expires
+from qns.federation.signatures import check_signed
 
 OPERATOR: Final = ""
 """Stands for the operator of the peer as the sender of a document."""
 
 
-def may_accept(document: Federation, in_force: Federation | None, sender: str = OPERATOR) -> None:
+class Freshness(Enum):
+    """How old a document is. A document that is not signed stays fresh."""
+
+    FRESH = "fresh"
+    STALE = "stale"
+    """It has expired, and the grace is not over."""
+    CLOSED = "closed"
+    """The grace is over: the peer takes nothing new until it has a fresh document."""
+
+
+def freshness(document: Federation, now: float, grace_s: float) -> Freshness:
+    """Returns how old the document is at a time in seconds since 1970."""
+    if document.expires is None or now < document.expires.timestamp():
+        return Freshness.FRESH
+    is_over = now >= document.expires.timestamp() + grace_s
+    return Freshness.CLOSED if is_over else Freshness.STALE
+
+
+def may_accept(
+    document: Federation,
+    in_force: Federation | None,
+    sender: str = OPERATOR,
+    *,
+    now: float,
+    anchor: Anchor | None = None,
+) -> None:
     """Raises a QnsError unless this document of this sender may replace the one in force.
 
-    The operator and the members may give any later version. An organisation that is not a member
-    yet may give a version with which it joins, if that leaves every member as it is. `in_force` is
-    None for the first document of a peer.
+    A document whose root keys descend from those of the anchor or of the document in force may come
+    from anybody. Of other documents, the operator and the members may give any later version, and
+    an organisation that is not a member yet a version with which it joins, if that leaves every
+    member as it is. `in_force` is None for the first document of a peer, `now` is in seconds since
+    1970.
+    """
+    check_change(document, in_force)
+    check_signed(document, anchor, in_force)
+    _check_expiry(document, now)
+    if in_force is None or sender == OPERATOR:
+        return
+    if document.roots and (anchor is not None or in_force.roots):  # from which its keys descend
+        return
+    if sender not in in_force:
+        _check_newcomer(document, in_force, sender)
+
+
+def check_change(document: Federation, in_force: Federation | None) -> None:
+    """Raises a QnsError unless the content of this document may replace that of the one in force.
+
+    Signatures and times do not count, so that a document can be checked before it is signed.
     """
     if in_force is not None and document.version == in_force.version:
         raise FederationError(
@@ -32,8 +80,16 @@ def may_accept(document: Federation, in_force: Federation | None, sender: str = 
     if in_force is not None:
         check_follows(in_force, document)
     _check_endpoints(document)
-    if in_force is not None and sender != OPERATOR and sender not in in_force:
-        _check_newcomer(document, in_force, sender)
+
+
+def _check_expiry(document: Federation, now: float) -> None:
+    if document.expires is not None and document.expires.timestamp() <= now:
+        at = write_expires(datetime.fromtimestamp(int(now), UTC))
+        raise FederationError(
+            f"version {document.version} of {document.name} expired at "
+            f"{write_expires(document.expires)}, and it is {at}",
+            remedy="get a newer document: qns federation renew makes one",
+        )
 
 
 def _check_endpoints(document: Federation) -> None:

@@ -8,7 +8,9 @@ from enum import Enum
 from typing import Final
 
 from qns.errors import FederationError, shorten
+from qns.federation.certificate import read_certificate
 from qns.federation.document import Federation, Organisation
+from qns.federation.roots_xml import write_expires
 from qns.federation.schema_changes import changed_words, check_grows, schema_changes
 
 MOST_VERSIONS_AHEAD: Final = 1_000_000
@@ -24,15 +26,18 @@ class Kind(Enum):
     STOPS_HOSTING = "stops hosting"
     ENDPOINT = "endpoint"
     CAPABILITY = "capability"
-    CERTIFICATE = "certificate"
+    TLS = "tls"
+    SEAL = "seal"
     SCHEMA = "schema"
+    ROOTS = "roots"
+    EXPIRES = "expires"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     kind: Kind
     organisation: str
-    """Empty for a change of the schema."""
+    """Empty for a change of the schema, the root keys or the expiry."""
     text: str
     """The whole change in words."""
     classes: tuple[str, ...] = ()
@@ -56,7 +61,8 @@ def changes(old: Federation, new: Federation) -> list[Change]:
                 found += _hosting(before[name], each)
             found += _contact(before[name], each)
     schema = schema_changes(old.schema, new.schema)
-    return [*found, *(Change(Kind.SCHEMA, "", change.text, change.classes) for change in schema)]
+    found += (Change(Kind.SCHEMA, "", change.text, change.classes) for change in schema)
+    return [*found, *_trust(old, new)]
 
 
 def check_follows(old: Federation, new: Federation) -> None:
@@ -100,6 +106,19 @@ def check_follows(old: Federation, new: Federation) -> None:
         raise problem.at(f"version {new.version} of {new.name}") from None
 
 
+def _trust(old: Federation, new: Federation) -> Iterator[Change]:
+    before, after = old.root_set, new.root_set
+    if before != after:
+        words = "no root set signs from now on"
+        if after is not None:
+            keys = f"{after.threshold} of {len(after.keys)} keys"
+            words = f"root set {after.number} signs from now on: {keys}"
+        yield Change(Kind.ROOTS, "", words)
+    was, now = (write_expires(each.expires) if each.expires else "" for each in (old, new))
+    if was != now:
+        yield Change(Kind.EXPIRES, "", f"the time when it expires {changed_words(was, now)}")
+
+
 def _joins(organisation: Organisation) -> Change:
     where = f" at {organisation.endpoint}" if organisation.endpoint else ""
     return _with_classes(Kind.JOINS, organisation, f"joins{where}, and hosts")
@@ -139,9 +158,15 @@ def _contact(before: Organisation, after: Organisation) -> Iterator[Change]:
     if before.capability != after.capability:
         words = changed_words(str(before.capability), str(after.capability))
         yield Change(Kind.CAPABILITY, name, f"{name}: its capability {words}")
-    if before.certificate != after.certificate:
-        if before.certificate and after.certificate:
-            words = "is another one"
-        else:
-            words = "is new" if after.certificate else "is gone"
-        yield Change(Kind.CERTIFICATE, name, f"{name}: its certificate {words}")
+    yield from _certificates(Kind.TLS, "TLS", name, before.tls, after.tls)
+    yield from _certificates(Kind.SEAL, "seal", name, before.seals, after.seals)
+
+
+def _certificates(
+    kind: Kind, words: str, name: str, before: tuple[str, ...], after: tuple[str, ...]
+) -> Iterator[Change]:
+    for pem in (*after, *before):
+        if (pem in before) != (pem in after):
+            what = "is new" if pem in after else "is gone"
+            short = read_certificate(pem).short
+            yield Change(kind, name, f"{name}: its {words} certificate {short} {what}")

@@ -1,18 +1,17 @@
 """Federation document as XML: reads and writes the file (`schemas/federation.xsd`).
 
 Reading what was written gives the same document, and equal documents give equal bytes, so that two
-peers can compare theirs. A certificate is kept in the form in which OpenSSL writes it.
+peers can compare theirs.
 """
 
 from __future__ import annotations
 
-import binascii
 import re
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from qns.cbr.domains import INTEGER, STRING
+from qns.cbr.domains import INTEGER
 from qns.d2q.lexical import WHITE_SPACE, checked_name, read_value
 from qns.d2q.schema import Schema
 from qns.d2q.schema_xml import schema_in, write_schema_into
@@ -28,7 +27,18 @@ from qns.d2q.xml import (
     wrong_root,
 )
 from qns.errors import DuplicateId, LimitExceeded, QnsError, ValueRefused, shorten
+from qns.federation.certificate import checked_block, read_certificate
 from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
+from qns.federation.roots_xml import (
+    ROOTS,
+    SIGNATURE,
+    read_expires,
+    roots_in,
+    signature_in,
+    write_expires,
+    write_roots_into,
+    write_signatures_into,
+)
 
 MAX_FEDERATION_BYTES: Final = 3_000_000
 """Limits the document, so that a peer can fetch it in one message."""
@@ -37,25 +47,33 @@ MAX_NAME_LENGTH: Final = 200
 MAX_ENDPOINT_LENGTH: Final = 2_000
 
 _MAX_ELEMENTS = 750_000  # as many as fit into the bytes, as they are written
-_ROOT, _CERTIFICATE = qualified("federation"), qualified("certificate")
+_ROOT, _TLS, _SEAL = qualified("federation"), qualified("tls"), qualified("seal")
+_FORMER_TLS = qualified("certificate")  # documents of QNS 0.2.0 have it
 _URL = re.compile(rf"[!-~]{{1,{MAX_ENDPOINT_LENGTH}}}\Z")
-_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-_PEM_COLUMNS = 64
 
 
-def write_federation(federation: Federation) -> bytes:
-    """Returns the document as XML, with organisations, classes and labels in a fixed order."""
+def write_federation(federation: Federation, *, with_signatures: bool = True) -> bytes:
+    """Returns the document as XML, with organisations, classes and labels in a fixed order.
+
+    The signatures of the document and of its root sets can be left out: they sign the rest.
+    """
     if len(federation.organisations) > MAX_ORGANISATIONS:
         raise _too_many_organisations(len(federation.organisations))
     root = new_root("federation")
     root.set("name", _checked_name("a federation's name", federation.name))
     root.set("version", _integer_text(federation.version))
+    if federation.expires is not None:
+        root.set("expires", write_expires(federation.expires))
     write_schema_into(child(root, qualified("schema")), _in_order(federation.schema))
     for name, organisation in sorted(federation.organisations.items()):
         try:
             _write(child(root, qualified("organisation")), organisation)
         except QnsError as problem:
             raise problem.at(f"organisation {shorten(name)}") from None
+    for roots in federation.roots:
+        write_roots_into(root, roots, with_signatures=with_signatures)
+    if with_signatures:
+        write_signatures_into(root, federation.signatures)
     data = to_bytes(root)
     if len(data) > MAX_FEDERATION_BYTES:
         raise LimitExceeded(
@@ -71,11 +89,16 @@ def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES)
     if root.tag != _ROOT:
         raise wrong_root(root, _ROOT)
     validate(root, "federation")
-    described, *members = root
+    described, *others = root
+    members = [each for each in others if each.tag not in (ROOTS, SIGNATURE)]
     schema = schema_in(described)
+    roots = tuple(roots_in(each) for each in others if each.tag == ROOTS)
+    signatures = tuple(signature_in(each) for each in others if each.tag == SIGNATURE)
     try:
         name = _checked_name("a federation's name", root.get("name", ""))
-        empty = Federation(name, schema, {}, _integer(root, "version"))
+        expires = read_expires(root.get("expires", "")) if "expires" in root.attrib else None
+        version = _integer(root, "version")
+        empty = Federation(name, schema, {}, version, expires, roots, signatures)
     except QnsError as problem:
         raise problem.at_mark(line_of(root), None) from None
     if len(members) > MAX_ORGANISATIONS:
@@ -121,29 +144,6 @@ def checked_endpoint(text: str) -> str:
     return text
 
 
-def checked_certificate(text: str) -> str:
-    """Returns one certificate in PEM, in lines of 64 characters. Accepts blanks around lines."""
-    STRING.key(text)
-    if "PRIVATE KEY-----" in text:
-        raise ValueRefused(
-            "a private key in the place of a certificate",
-            remedy="everybody reads this document: remove the key, and use it no more",
-        )
-    stripped = text.strip()
-    body = "".join(stripped.removeprefix(_BEGIN).removesuffix(_END).split())
-    try:
-        is_block = bool(binascii.a2b_base64(body, strict_mode=True))
-    except ValueError:
-        is_block = False
-    if not (is_block and stripped.startswith(_BEGIN) and stripped.endswith(_END)):
-        raise ValueRefused(
-            "the certificate is not one block in PEM",
-            remedy=f"give the lines from {_BEGIN} to {_END}, once, or no certificate",
-        )
-    lines = [body[at : at + _PEM_COLUMNS] for at in range(0, len(body), _PEM_COLUMNS)]
-    return "\n".join([_BEGIN, *lines, _END, ""])
-
-
 def _write(element: Element, organisation: Organisation) -> None:
     element.set("name", _checked_name("an organisation's name", organisation.name))
     if organisation.endpoint:
@@ -152,15 +152,16 @@ def _write(element: Element, organisation: Organisation) -> None:
     element.set("joined", _integer_text(organisation.incarnation))
     for path in sorted(organisation.hosts):
         child(element, qualified("hosts")).set("class", path)
-    if organisation.certificate:
-        child(element, _CERTIFICATE, checked_certificate(organisation.certificate))
+    for tag, certificates in ((_TLS, organisation.tls), (_SEAL, organisation.seals)):
+        for pem in certificates:
+            child(element, tag, pem)
 
 
 def _read(element: Element, schema: Schema) -> Organisation:
     """Reads an organisation from a valid element. Errors have the line of the inner element."""
     name = _checked_name("an organisation's name", element.get("name", ""))
     hosts: set[str] = set()
-    certificate = ""
+    certificates: dict[str, list[str]] = {_TLS: [], _SEAL: []}
     node = element
     try:
         endpoint = element.get("endpoint")
@@ -169,19 +170,40 @@ def _read(element: Element, schema: Schema) -> Organisation:
         capability = _integer(element, "capability", DEFAULT_CAPABILITY)
         incarnation = _integer(element, "joined")
         for node in element:
-            if node.tag == _CERTIFICATE:
-                certificate = checked_certificate(node.text or "")
+            if node.tag == _FORMER_TLS:
+                certificates[_TLS] += _former(node.text or "")
+                continue
+            if node.tag in certificates:
+                certificates[node.tag].append(read_certificate(node.text or "").pem)
                 continue
             path = schema.data_class(node.get("class", "").strip(WHITE_SPACE))
             if path in hosts:
                 raise DuplicateId(f"the class {path} is named twice", remedy="remove one")
             hosts.add(path)
+        return Organisation(
+            name,
+            frozenset(hosts),
+            endpoint or "",
+            tuple(certificates[_TLS]),
+            capability,
+            incarnation,
+            tuple(certificates[_SEAL]),
+        )
     except QnsError as problem:
         problem.at(f"organisation {shorten(name)}")
         raise problem.at_mark(line_of(node), None) from None
-    return Organisation(
-        name, frozenset(hosts), endpoint or "", certificate, capability, incarnation
-    )
+
+
+def _former(text: str) -> list[str]:
+    """Returns the certificate of a former document; none if it is not X.509.
+
+    Formerly only the block in PEM was checked, and no peer used it. A stored document must open.
+    """
+    block = checked_block(text)
+    try:
+        return [read_certificate(block).pem]
+    except QnsError:
+        return []
 
 
 def _in_order(schema: Schema) -> Schema:

@@ -72,13 +72,14 @@ class Gateway:
         now: float,
     ) -> Gateway:
         """Begins a new epoch; `document` is put in force if it is newer than the stored one."""
-        opening = inspect(store, settings.organisation, document)
+        anchor = settings.anchor
+        opening = inspect(store, settings.organisation, document, now=now, anchor=anchor)
         identity, stored = opening.identity, opening.stored
         change = begin_epoch(opening.mark, lineage.read(), nonce, settings.epoch_scatter)
         lineage.write(change.marks_to_write)
         turn = Turn(now)
         if identity is None or stored is None:
-            federation = first_document(document, settings.organisation)
+            federation = first_document(document, settings.organisation, now=now, anchor=anchor)
             incarnation = federation[settings.organisation].incarnation
             epoch, nonce, turns = change.mark
             identity = IdentityRow(settings.organisation, incarnation, epoch, nonce, 0, turns)

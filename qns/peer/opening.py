@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
-from qns.errors import QnsError, StoreFailed
+from qns.errors import FederationError, QnsError, StoreFailed
 from qns.federation.acceptance import may_accept
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
+from qns.federation.roots import Anchor
+from qns.federation.signatures import check_signed
 from qns.peer.lineage import begin_epoch
 from qns.peer.ports import Mark
 from qns.peer.tables import DOCUMENT, IDENTITY, IdentityRow, Row, Table
@@ -58,30 +60,48 @@ def mark_of(identity: IdentityRow) -> Mark:
     return Mark(identity.epoch, identity.nonce, identity.turns)
 
 
-def inspect(store: ReadableStore, organisation: str, document: bytes) -> Opening:
+def inspect(
+    store: ReadableStore,
+    organisation: str,
+    document: bytes,
+    *,
+    now: float,
+    anchor: Anchor | None = None,
+) -> Opening:
     """Returns what a start of this organisation on this store, with this document, will do.
 
-    Raises the QnsError with which the start fails.
+    Raises the QnsError with which the start fails: also if the document in the store is not signed
+    as the anchor wants it, and the configured one does not replace it.
     """
     identity = identity_of(store, organisation)
     if identity is None:
-        first_document(document, organisation)
+        first_document(document, organisation, now=now, anchor=anchor)
         return Opening(None, None, UNCHANGED)
     stored = document_of(store)
     if stored is None:
         raise StoreFailed("the store has no federation document", remedy="restore it from a backup")
-    return Opening(identity, stored, plan_document(stored, document))
+    plan = plan_document(stored, document, now=now, anchor=anchor)
+    if anchor is not None and not plan.installs:
+        try:
+            check_signed(read_federation(stored), anchor)
+        except FederationError as error:
+            raise error.at("the document in the store") from None
+    return Opening(identity, stored, plan)
 
 
-def first_document(document: bytes, organisation: str) -> Federation:
+def first_document(
+    document: bytes, organisation: str, *, now: float, anchor: Anchor | None = None
+) -> Federation:
     """Returns the first document of a peer; raises a QnsError if it cannot be put in force."""
     federation = read_federation(document)
-    may_accept(federation, None)
+    may_accept(federation, None, now=now, anchor=anchor)
     federation[organisation]
     return federation
 
 
-def plan_document(in_force: bytes, configured: bytes) -> DocumentPlan:
+def plan_document(
+    in_force: bytes, configured: bytes, *, now: float, anchor: Anchor | None = None
+) -> DocumentPlan:
     """Returns whether the configured document replaces the one in force, or why not."""
     old, new = read_federation(in_force), read_federation(configured)
     if new == old:
@@ -92,7 +112,7 @@ def plan_document(in_force: bytes, configured: bytes) -> DocumentPlan:
             f"file has version {new.version}"
         )
     try:
-        may_accept(new, old)
+        may_accept(new, old, now=now, anchor=anchor)
     except QnsError as error:
         return DocumentPlan(refusal=error)
     return DocumentPlan(installs=True)

@@ -17,7 +17,10 @@ from typing import Any, Final
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.requests import Send
 from qns.errors import Busy, NotAllowed, QnsError
+from qns.federation.acceptance import Freshness, freshness
 from qns.federation.document import Federation
+from qns.federation.roots import Anchor
+from qns.federation.roots_xml import write_expires
 from qns.federation.source_warnings import source_warnings
 from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.requests import (
@@ -64,6 +67,8 @@ class Peer:
     iil: InternalInterfaceLayer
     edl: ExternalDiffusionLayer
     publications: Publications
+    anchor: Anchor | None = None
+    """From here on the peer trusts signed documents."""
     setback: IncidentKind | None = None
     """OWN_LOSS or OWN_COPY if this peer has found that its store is behind its own past, OWN_TWIN
     if another peer seems to run as this organisation."""
@@ -129,6 +134,7 @@ class Peer:
         """Handles a batch of inputs in order."""
         turn = Turn(now)
         self.view.begin(turn.transaction)
+        self._check_age(turn)
         self.iil.end_expired(turn, interest=self.edl)
         answers: Outputs = []
         for kind, batch in groupby(inputs, type):
@@ -150,6 +156,7 @@ class Peer:
 
     def finish(self, turn: Turn, answers: Outputs) -> Effects:
         """Does what is due by now, and collects what the turn makes visible."""
+        self._check_age(turn)  # the turn may have installed a document
         self.iil.end_expired(turn, interest=self.edl)
         self.iil.end_leases(turn)
         self.edl.requests.handle_due(turn)
@@ -252,9 +259,21 @@ class Peer:
         self.edl.apply_document(turn, old, new)
         self.iil.apply_document(turn, old, new, interest=self.edl)
 
+    def _check_age(self, turn: Turn) -> None:
+        """Closes the peer if the grace of its document is over, and opens it again."""
+        grace_s = self.edl.tuning.document_grace_s
+        age = freshness(self.federation, turn.now, grace_s)
+        self.edl.dialogue.is_closed = age is Freshness.CLOSED
+
     def _require_membership(self) -> None:
         if self.is_fenced:
             raise _fenced_out(self.me)
+        if self.edl.dialogue.is_closed and self.federation.expires is not None:
+            raise Busy(
+                f"the federation document of {self.me} expired at "
+                f"{write_expires(self.federation.expires)}, and the grace is over",
+                remedy="the operator puts a fresh document in force: qns federation publish",
+            )
         if not self.is_member:
             raise NotAllowed(
                 f"{self.me} is not a member of the federation {self.federation.name}",

@@ -27,7 +27,7 @@ def install_document(peer: Peer, turn: Turn, xml: bytes, sender: str = OPERATOR)
     new, old = read_federation(xml), peer.federation
     if new.version < old.version or new == old:
         return
-    may_accept(new, old, sender)
+    may_accept(new, old, sender, now=turn.now, anchor=peer.anchor)
     me = peer.me
     incarnation = new[me].incarnation if me in new else peer.identity.incarnation
     returns = incarnation != peer.identity.incarnation

@@ -21,6 +21,7 @@ from qns.edl.routes import Routes
 from qns.edl.tree_builder import TreeBuilder
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
+from qns.federation.roots import Anchor
 from qns.iil.layer import InternalInterfaceLayer
 from qns.peer.event_log import EventLog
 from qns.peer.identity import Identity
@@ -44,6 +45,8 @@ class Settings:
     """True if the store keeps the history."""
     exact_merging: bool = False
     """True if the views for producers are merged beyond containment (semantics §6)."""
+    anchor: Anchor | None = None
+    """From here on the peer trusts signed documents; without it, it takes unsigned ones too."""
     epoch_scatter: int = 1
     """Among how many candidates an epoch is chosen (`qns.peer.lineage.later_epoch`)."""
 
@@ -66,7 +69,7 @@ def recover(
     edl.recover_from(store, iil.subscriptions())
     publications = Publications(identity, log, tuning)
     publications.recover_from(store)
-    return Peer(identity, federation, log, view, iil, edl, publications)
+    return Peer(identity, federation, log, view, iil, edl, publications, settings.anchor)
 
 
 def _build_edl(

@@ -23,6 +23,7 @@ from qns.peer.event_log import EventLog
 from qns.peer.identity import Identity
 from qns.peer.outcomes import IncidentKind
 from qns.peer.routing_tables import RoutingTables, routing_tables
+from qns.peer.tuning import Tuning
 from qns.peer.why import Question, Why, why
 
 
@@ -135,6 +136,10 @@ class PeerStatus:
     def document(self) -> bytes:
         """The federation document in force, byte for byte."""
         return self._edl.dialogue.document_xml
+
+    @property
+    def tuning(self) -> Tuning:
+        return self._iil.tuning
 
     @property
     def is_member(self) -> bool:

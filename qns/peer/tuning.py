@@ -20,6 +20,10 @@ class Tuning:
     resend_after_s: float = 15.0
     """How long an event may stay unacknowledged before the producer sends it directly."""
     gossip_every_s: float = 10.0
+    document_warning_s: float = 14 * 86_400.0
+    """How long before the federation document expires the operator is warned."""
+    document_grace_s: float = 7 * 86_400.0
+    """How long the peer works with a federation document that has expired; then it is closed."""
     compare_within_s: float = 600.0
     """How long after a start a consumer gets every event while it has not compared its view; after
     that its stored view counts."""

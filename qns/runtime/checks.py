@@ -8,15 +8,18 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from time import time
 from typing import Final, NamedTuple
 
 import aiohttp
 
 from qns.edl.messages import Document, Envelope, FetchDocument
 from qns.errors import FederationError, QnsError
+from qns.federation.acceptance import Freshness, freshness
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
-from qns.peer.opening import DocumentPlan, Opening, inspect, plan_document
+from qns.federation.roots_xml import write_expires
+from qns.peer.opening import DocumentPlan, Opening, ReadableStore, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.admin.client import call
 from qns.runtime.admin_socket import check_socket
@@ -72,6 +75,7 @@ def _document(configuration: Configuration) -> Iterator[Finding]:
         "federation",
         f"{federation.name}, version {federation.version}: {members} organisations",
     )
+    yield from _expiry(configuration)
     yield Finding(Verdict.OK, "schema", f"{classes} classes")
     hosts = len(federation[configuration.organisation].hosts)
     if not hosts:
@@ -79,7 +83,22 @@ def _document(configuration: Configuration) -> Iterator[Finding]:
             Verdict.WARN,
             "schema",
             f"{configuration.organisation} hosts no class, so it can publish nothing",
-            "qns federation DOCUMENT --host NAME --hosts A,B makes the next version",
+            "qns federation host DOCUMENT NAME --hosts A,B makes the next version",
+        )
+
+
+def _expiry(configuration: Configuration) -> Iterator[Finding]:
+    """Yields that the configured document has expired; a peer that has it in its store starts."""
+    federation, grace_s = configuration.federation, configuration.tuning.document_grace_s
+    if (
+        federation.expires is not None
+        and freshness(federation, time(), grace_s) is not Freshness.FRESH
+    ):
+        yield Finding(
+            Verdict.WARN,
+            "federation",
+            f"version {federation.version} expired at {write_expires(federation.expires)}",
+            REMEDIES[ReasonKind.DOCUMENT_EXPIRED].words,
         )
 
 
@@ -106,7 +125,7 @@ def _store(
     elif start is None:
         yield Finding(Verdict.OK, "store", f"{store} is in use by the running peer")
         if in_force is not None:
-            yield from _plan(plan_document(in_force, configuration.document))
+            yield from _plan(_planned(configuration, in_force))
     else:
         yield from _of_start(configuration, start)
     free = free_bytes(store)
@@ -154,9 +173,9 @@ def _start(configuration: Configuration) -> _Start:
         if store.exists():
             check_unused(store)
             with StoreReader(store) as rows:
-                opening = inspect(rows, configuration.organisation, configuration.document)
+                opening = _inspected(configuration, rows)
         else:
-            opening = inspect(_EMPTY, configuration.organisation, configuration.document)
+            opening = _inspected(configuration, _EMPTY)
     except QnsError as error:
         return _Start(error)
     return _Start(opening, has_run=bool(marks), is_restored=opening.is_restored(marks))
@@ -194,9 +213,24 @@ def _of_start(configuration: Configuration, start: _Start) -> Iterator[Finding]:
 
 def _used(configuration: Configuration, in_force: bytes | None) -> Federation:
     """Returns the document that the peer uses: a configured one that is older is not used."""
-    if in_force is None or plan_document(in_force, configuration.document).installs:
+    if in_force is None or _planned(configuration, in_force).installs:
         return configuration.federation
     return read_federation(in_force)
+
+
+def _inspected(configuration: Configuration, store: ReadableStore) -> Opening:
+    return inspect(
+        store,
+        configuration.organisation,
+        configuration.document,
+        now=time(),
+        anchor=configuration.anchor,
+    )
+
+
+def _planned(configuration: Configuration, in_force: bytes) -> DocumentPlan:
+    document, anchor = configuration.document, configuration.anchor
+    return plan_document(in_force, document, now=time(), anchor=anchor)
 
 
 def _plan(plan: DocumentPlan) -> Iterator[Finding]:

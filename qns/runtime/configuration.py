@@ -19,6 +19,8 @@ from typing import Any, Final
 from qns.errors import DocumentError, FederationError, NameNotKnown, QnsError, ValueRefused, show
 from qns.federation.document import Federation
 from qns.federation.document_xml import MAX_FEDERATION_BYTES
+from qns.federation.roots import Anchor
+from qns.federation.roots_xml import MAX_ANCHOR_BYTES, read_anchor
 from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen, checked_listen, listen_of, serves
 from qns.runtime.documents import read_document
@@ -29,7 +31,7 @@ MERGING: Final = ("containment", "exact")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 _KEYS: Final = (
-    *("organisation", "federation", "store", "lineage", "listen", "admin", "history"),
+    *("organisation", "federation", "anchor", "store", "lineage", "listen", "admin", "history"),
     *("merging", "log", "tuning"),
 )
 _LOG_KEYS: Final = ("level", "format")
@@ -65,6 +67,8 @@ class Configuration:
     log_level: int = logging.INFO
     log_format: str = FORMATS[0]
     tuning: Tuning = field(default_factory=Tuning)
+    anchor: Anchor | None = None
+    """From here on the peer trusts signed documents; without it, it takes unsigned ones too."""
 
     @property
     def served(self) -> Listen | None:
@@ -133,6 +137,7 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         getattr(logging, _choice(log, "level", LEVELS, "info", "log").upper()),
         _choice(log, "format", FORMATS, FORMATS[0], "log"),
         _tuning(_section(table, "tuning")),
+        _anchor(table, folder, federation),
     )
 
 
@@ -171,6 +176,17 @@ def _admin(table: Mapping[str, Any], folder: Path, store: Path) -> Path:
 
 
 # --- the federation document and the address ------------------------------------------------------
+
+
+def _anchor(table: Mapping[str, Any], folder: Path, federation: Federation) -> Anchor | None:
+    given = _text(table, "anchor", f"{federation.name}.anchor")
+    if not given:
+        return None
+    file = folder / given
+    try:
+        return read_anchor(_content(file, MAX_ANCHOR_BYTES, "anchor"))
+    except QnsError as error:
+        raise (error if error.place == str(file) else error.at(str(file))).at("anchor") from None
 
 
 def _listen(table: Mapping[str, Any], federation: Federation, organisation: str) -> Listen:

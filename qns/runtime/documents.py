@@ -60,7 +60,8 @@ def report_plan(plan: DocumentPlan) -> str:
 
 async def install_configured(driver: Driver, xml: bytes) -> None:
     """Puts the configured document in force if it is newer; raises a QnsError if it may not be."""
-    plan = plan_document(driver.status.document, xml)
+    anchor = driver.gateway.peer.anchor
+    plan = plan_document(driver.status.document, xml, now=driver.now(), anchor=anchor)
     if plan.installs:
         await install_document(driver, xml)
     elif plan.refusal is not None:

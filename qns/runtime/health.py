@@ -7,12 +7,15 @@ import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
 from typing import Any, Final
 
 from qns import __version__
+from qns.federation.acceptance import Freshness, freshness
 from qns.federation.document import Federation
+from qns.federation.roots_xml import write_expires
 from qns.peer.outcomes import IncidentKind
 from qns.peer.status import PeerStatus
 from qns.runtime.addresses import Listen, serves
@@ -34,6 +37,7 @@ _REPEATS: Final = 5
 """As many repetitions of a call that is answered, but in vain, are a reason."""
 _SET_BACK_SHOWN_S: Final = 3600.0
 """How long it is a reason that the store of a producer went back in time."""
+_LONGEST_SPAN_S: Final = 100 * 366 * 86_400.0
 _PENDING_S: Final = 120.0
 """A subscription that is pending longer is a reason."""
 
@@ -73,6 +77,7 @@ class Health:
         found = [
             *self._of_store(),
             *self._of_driver(),
+            *_of_age(status, self.driver.now()),
             *_of_federation(status),
             *self._of_endpoint(status),
             *_of_calls(status),
@@ -181,6 +186,33 @@ def store_bytes(store: Path) -> int:
         with suppress(OSError):
             total += file.stat().st_size
     return total
+
+
+def _of_age(status: PeerStatus, now: float) -> Iterator[Reason]:
+    """Yields that the document has expired or soon will."""
+    federation, tuning = status.federation, status.tuning
+    if federation.expires is None:
+        return
+    document = f"version {federation.version} of the federation document"
+    at, expires = federation.expires.timestamp(), write_expires(federation.expires)
+    closes = write_expires(datetime.fromtimestamp(at, UTC) + _seconds(tuning.document_grace_s))
+    match freshness(federation, now, tuning.document_grace_s):
+        case Freshness.CLOSED:
+            yield Reason(
+                ReasonKind.DOCUMENT_CLOSED,
+                f"{document} expired at {expires} and the grace ended at {closes}: new "
+                "publications, subscriptions and messages of peers are answered Busy",
+            )
+        case Freshness.STALE:
+            words = f"{document} expired at {expires}; the peer closes at {closes}"
+            yield Reason(ReasonKind.DOCUMENT_EXPIRED, words)
+        case Freshness.FRESH if now >= at - tuning.document_warning_s:
+            yield Reason(ReasonKind.DOCUMENT_EXPIRES, f"{document} expires at {expires}")
+
+
+def _seconds(seconds: float) -> timedelta:
+    """Returns a time span; one that a date cannot hold becomes a long one."""
+    return timedelta(seconds=min(seconds, _LONGEST_SPAN_S))
 
 
 def _of_federation(status: PeerStatus) -> Iterator[Reason]:

@@ -224,6 +224,7 @@ class Stores:
                 MatchingIndex,
                 recording=configuration.history,
                 exact_merging=configuration.merging == "exact",
+                anchor=configuration.anchor,
                 epoch_scatter=EPOCH_SCATTER,
             ),
             self._store,

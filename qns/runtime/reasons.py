@@ -22,6 +22,9 @@ class ReasonKind(Enum):
     OVERLOADED = "overloaded"
     DRAINING = "draining"
     DOCUMENT_REFUSED = "document_refused"
+    DOCUMENT_EXPIRES = "document_expires"
+    DOCUMENT_EXPIRED = "document_expired"
+    DOCUMENT_CLOSED = "document_closed"
     NO_CHECKSUMS = "no_checksums"
     RESTORED = "restored"
     LOST_STORE = "lost_store"
@@ -74,6 +77,20 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
     ReasonKind.DRAINING: Remedy("end it when the work is done", "qns peer resume"),
     ReasonKind.DOCUMENT_REFUSED: Remedy(
         "correct the file and send SIGHUP, or install a valid document", "qns peer document install"
+    ),
+    ReasonKind.DOCUMENT_EXPIRES: Remedy(
+        "put a fresh document in force at one peer of the federation before that time",
+        "qns federation publish",
+    ),
+    ReasonKind.DOCUMENT_EXPIRED: Remedy(
+        "get a fresh document from those who sign it, and put it in force at one peer of the "
+        "federation",
+        "qns federation publish",
+    ),
+    ReasonKind.DOCUMENT_CLOSED: Remedy(
+        "get a fresh document from those who sign it, and put it in force at one peer of the "
+        "federation; what is owed is kept, and callers try again on their own",
+        "qns federation publish",
     ),
     ReasonKind.NO_CHECKSUMS: Remedy(
         "free three times its size and restart the peer", "qns peer run"
@@ -153,6 +170,7 @@ _FAILING: Final = frozenset(
         ReasonKind.STORE_FAILS,
         ReasonKind.DISK_FULL,
         ReasonKind.FENCED_OUT,
+        ReasonKind.DOCUMENT_CLOSED,
     )
 )
 

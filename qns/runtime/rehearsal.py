@@ -39,7 +39,8 @@ def rehearse(federation: Federation, endpoint: Endpoint) -> int:
     organisations = {
         name: Organisation(name, frozenset((path,))) for name in (_CONSUMER, _PRODUCER)
     }
-    document = write_federation(replace(federation, organisations=organisations, version=1))
+    trial = replace(federation.unsigned(), organisations=organisations, version=1)
+    document = write_federation(trial)
     stage = _Stage(endpoint, document)
     subscription = Subscribe("rehearsal", f"only {path}", id="1")
     read = PullDeliveries("rehearsal", "1")

@@ -88,7 +88,7 @@ def _with_newest_document(world: World) -> list[str]:
         for name, document in documents.items():
             if name not in informed and not _is_broken(world, giver, name):
                 with suppress(QnsError):
-                    may_accept(newest, document, giver)
+                    may_accept(newest, document, giver, now=world.now)
                     if not _waits_for_absent(world, name, document):
                         informed.append(name)
     return [name for name in documents if name in informed]

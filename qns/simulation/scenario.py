@@ -34,6 +34,7 @@ from qns.simulation.lasting import needless_notifications, still_owed, working_p
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
+from qns.simulation.signers import draw_signers
 from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
 
@@ -98,7 +99,13 @@ class Scenario:
         tuning = with_bounds(tuning, plan.actions)
         disk = SqliteDisk if plan.sqlite else MemoryDisk
         self.world = World(
-            plan.seed, plan.federation, tuning, disk, plan.seed % 4 == 3, EPOCH_SCATTER
+            plan.seed,
+            plan.federation,
+            tuning,
+            disk,
+            plan.seed % 4 == 3,
+            EPOCH_SCATTER,
+            signers=draw_signers(plan.seed),
         )
         for name, node in self.world.nodes.items():
             node.wall_ahead_s = _BEGIN_S + plan.clocks[name]
@@ -124,6 +131,8 @@ class Scenario:
         asked = {str(rule): n for rule, n in verdict.checks.items()}
         asked |= self.findings.asked | audited.asked
         self.counts |= audited.apart
+        if world.signers is not None:
+            self.counts["rotations of root keys"] = world.signers.rotations
         self.counts["lost messages"] = world.network.lost
         self.counts["duplicated messages"] = world.network.duplicated
         self.counts |= {f"{kind} messages": number for kind, number in world.messages.items()}

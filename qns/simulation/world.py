@@ -31,6 +31,7 @@ from qns.simulation.ledger import Ledger
 from qns.simulation.network import Network
 from qns.simulation.node import Backup, Disk, Interrupted, KillPoint, Node, Reply
 from qns.simulation.recovery import Killed
+from qns.simulation.signers import Signers
 
 TUNING = Tuning(
     longest_pause_s=8.0,
@@ -61,6 +62,8 @@ class World:
     """True if the peers merge beyond containment, as those of every fourth scenario do."""
     epoch_scatter: int = 1
     now: float = 0.0
+    signers: Signers | None = None
+    """Who signs the documents; None if they are not signed."""
     chance: Random = field(init=False)
     network: Network = field(init=False)
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -87,6 +90,8 @@ class World:
 
     def change_document(self, federation: Federation) -> None:
         """Notes the newest document. The judge reads the history with its schema."""
+        if self.signers is not None:
+            federation = self.signers.sign(federation)
         self.federation = federation
         self.history[0]["xml"] = write_schema(federation.schema).decode()
         self.ledger.document_changed(self.now, federation)
@@ -100,6 +105,7 @@ class World:
             self.tuning,
             DictionaryIndex,
             exact_merging=self.exact_merging,
+            anchor=None if self.signers is None else self.signers.anchor(self.federation),
             epoch_scatter=self.epoch_scatter,
         )
         node = Node(settings, self.make_disk(), write_federation(self.federation), clock_ahead_s)

@@ -16,12 +16,16 @@ from qns.d2q.shipped import AGENCIES
 from qns.d2q.subscription_xml import read_subscription, read_subscriptions, write_subscriptions
 from qns.errors import QnsError
 from qns.federation.document_xml import read_federation, write_federation
+from qns.federation.roots import Anchor
+from qns.federation.roots_xml import read_anchor, write_anchor
 from qns.federation.shipped import AGENCIES_FEDERATION
 from tests.d2q import test_document_xml, test_event_xml, test_subscription_xml
+from tests.federation.signing import root_set, rooted, sign
 
 Reader = Callable[[bytes], object]
 
 SUBSCRIPTION = test_subscription_xml.S4.encode()
+SIGNED = write_federation(sign(rooted(AGENCIES_FEDERATION, root_set(1, 1, 1)), 1))
 READERS: dict[str, tuple[Reader, bytes]] = {
     "document": (lambda data: read_document(data, AGENCIES), test_document_xml.WRITTEN),
     "event": (lambda data: read_event(data, AGENCIES), test_event_xml.WRITTEN),
@@ -32,6 +36,8 @@ READERS: dict[str, tuple[Reader, bytes]] = {
     ),
     "schema": (read_schema, write_schema(AGENCIES)),
     "federation": (read_federation, write_federation(AGENCIES_FEDERATION)),
+    "signed federation": (read_federation, SIGNED),
+    "anchor": (read_anchor, write_anchor(Anchor("Name", root_set(1, 1, 1)))),
     "dtd": (read_dtd, write_dtd(AGENCIES).encode()),
 }
 

@@ -27,13 +27,15 @@ def at(endpoints: dict[str, str], version: int = 2) -> Federation:
 
 @pytest.mark.parametrize("sender", [OPERATOR, "INPS", "CoC"])
 def test_operator_and_members_may_give_any_later_version(sender: str) -> None:
-    may_accept(OLD.without("CoC"), OLD, sender)
-    may_accept(JOINED.hosting("INPS", []), OLD, sender)
+    may_accept(OLD.without("CoC"), OLD, sender, now=0.0)
+    may_accept(JOINED.hosting("INPS", []), OLD, sender, now=0.0)
 
 
 def test_newcomer_may_give_the_version_with_which_it_joins() -> None:
-    may_accept(JOINED, OLD, "ISTAT")
-    may_accept(JOINED.with_organisation(replace(ISTAT, name="ACI", endpoint="")), OLD, "ISTAT")
+    may_accept(JOINED, OLD, "ISTAT", now=0.0)
+    may_accept(
+        JOINED.with_organisation(replace(ISTAT, name="ACI", endpoint="")), OLD, "ISTAT", now=0.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,31 +73,31 @@ def test_newcomer_may_give_the_version_with_which_it_joins() -> None:
 )
 def test_document_is_refused_with_a_reason(new: Federation, sender: str, said: str) -> None:
     with pytest.raises(QnsError) as caught:
-        may_accept(new, OLD, sender)
+        may_accept(new, OLD, sender, now=0.0)
     assert said in str(caught.value)
 
 
 def test_first_document_of_a_peer_is_checked_too() -> None:
-    may_accept(OLD, None)
+    may_accept(OLD, None, now=0.0)
     with pytest.raises(QnsError, match="have the same address"):
-        may_accept(at({"INPS": "http://a:1/", "CoC": "http://a:1/"}), None)
+        may_accept(at({"INPS": "http://a:1/", "CoC": "http://a:1/"}), None, now=0.0)
 
 
 def test_members_behind_one_proxy_have_different_paths() -> None:
-    may_accept(at({"INPS": "http://a:1/inps/", "CoC": "http://a:1/coc/"}), None)
+    may_accept(at({"INPS": "http://a:1/inps/", "CoC": "http://a:1/coc/"}), None, now=0.0)
     with pytest.raises(QnsError, match="have the same address a:1/coc"):
-        may_accept(at({"INPS": "http://a:1/coc", "CoC": "http://a:1/coc/"}), None)
+        may_accept(at({"INPS": "http://a:1/coc", "CoC": "http://a:1/coc/"}), None, now=0.0)
 
 
 @pytest.mark.parametrize("sender", [OPERATOR, "INPS"])
 def test_version_that_is_too_far_ahead_is_refused_from_everybody(sender: str) -> None:
     old = OLD
     ahead = replace(old, version=old.version + MOST_VERSIONS_AHEAD)
-    may_accept(ahead, old, sender)
+    may_accept(ahead, old, sender, now=0.0)
     too_far = replace(old, version=ahead.version + 1)
     with pytest.raises(FederationError, match=r"1,000,000 ahead of version 1 .*makes version 2"):
-        may_accept(too_far, old, sender)
+        may_accept(too_far, old, sender, now=0.0)
 
 
 def test_first_document_of_a_peer_can_have_any_version() -> None:
-    may_accept(replace(OLD, version=20_301_231), None)
+    may_accept(replace(OLD, version=20_301_231), None, now=0.0)

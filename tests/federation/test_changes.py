@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from qns.d2q.schema import Schema
 from qns.d2q.shipped import AGENCIES, WEATHER
 from qns.errors import FederationError
+from qns.federation.certificate import read_certificate
 from qns.federation.changes import Kind, changes
 from qns.federation.document import Federation, Organisation
 from qns.federation.shipped import AGENCIES_FEDERATION as OLD
+from tests.certificates import certificate
 from tests.federation.test_document_xml import federations
 
 ISTAT = Organisation("ISTAT", frozenset(["Enterprise"]), "https://qns.istat.example/")
@@ -68,22 +70,27 @@ def test_changes_of_hosting_are_reported_by_class() -> None:
     ]
 
 
-def test_changes_of_endpoint_capability_and_certificate_are_reported() -> None:
-    there = with_inps(endpoint="http://a/", certificate="x", capability=7)
+def test_changes_of_endpoint_capability_and_certificates_are_reported() -> None:
+    x, y, seal = (certificate("INPS", number).certificate for number in (1, 2, 3))
+    there = with_inps(endpoint="http://a/", tls=(x,), capability=7)
     assert texts(OLD, there) == [
         "INPS: its endpoint is new: http://a/",
         "INPS: its capability was 4 and becomes 7",
-        "INPS: its certificate is new",
+        f"INPS: its TLS certificate {read_certificate(x).short} is new",
     ]
-    moved = replace(with_inps(endpoint="http://b/", certificate="y", capability=7), version=3)
+    moved = replace(
+        with_inps(endpoint="http://b/", tls=(y,), seals=(seal,), capability=7), version=3
+    )
     assert texts(there, moved) == [
         "INPS: its endpoint was http://a/ and becomes http://b/",
-        "INPS: its certificate is another one",
+        f"INPS: its TLS certificate {read_certificate(y).short} is new",
+        f"INPS: its TLS certificate {read_certificate(x).short} is gone",
+        f"INPS: its seal certificate {read_certificate(seal).short} is new",
     ]
     assert texts(there, replace(OLD, version=3)) == [
         "INPS: its endpoint is gone: it was http://a/",
         "INPS: its capability was 7 and becomes 4",
-        "INPS: its certificate is gone",
+        f"INPS: its TLS certificate {read_certificate(x).short} is gone",
     ]
 
 
@@ -170,7 +177,8 @@ def test_no_change_is_reported_exactly_if_only_the_version_differs(
                 [
                     ("hosts", frozenset[str]()),
                     ("endpoint", ""),
-                    ("certificate", ""),
+                    ("tls", ()),
+                    ("seals", ()),
                     ("capability", 1),
                     ("incarnation", new[name].incarnation),
                 ]

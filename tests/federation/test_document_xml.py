@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -32,28 +33,31 @@ from qns.federation.document import (
 from qns.federation.document_xml import (
     MAX_FEDERATION_BYTES,
     MAX_ORGANISATIONS,
-    checked_certificate,
     read_federation,
     write_federation,
 )
+from tests.certificates import certificate
 from tests.d2q.test_document import schemas, texts
 
 ENDPOINTS = ["", "http://127.0.0.1:8701/", "https://[::1]/qns?a=<b>&c='d'", "HTTPS://QNS.Example"]
 
 
-def certificate(content: bytes) -> str:
-    """Returns a certificate in the form in which OpenSSL writes it."""
-    return checked_certificate(
-        "-----BEGIN CERTIFICATE-----"
-        + base64.b64encode(content).decode()
-        + "-----END CERTIFICATE-----"
-    )
+def block(content: bytes) -> str:
+    """Returns a block in PEM that need not be a certificate."""
+    body = base64.b64encode(content).decode()
+    return f"-----BEGIN CERTIFICATE-----{body}-----END CERTIFICATE-----"
 
 
-PEM = certificate(bytes(range(100)))
+PEM, OTHER_PEM = (certificate("INPS", number).certificate for number in (1, 2))
 NAMES = texts(12).filter(lambda name: name == name.strip() != "") | st.sampled_from(
     ["INPS", "inps", "CoC"]
 )
+
+
+def certificates(owner: int, most: int) -> st.SearchStrategy[tuple[str, ...]]:
+    """Draws certificates that no other owner has."""
+    known = [certificate(f"owner {owner}", number).certificate for number in range(3)]
+    return st.lists(st.sampled_from(known), max_size=most, unique=True).map(tuple)
 
 
 @st.composite
@@ -67,9 +71,10 @@ def federations(draw: st.DrawFn) -> Federation:
             name,
             draw(st.frozensets(st.sampled_from(schema.classes))),
             draw(st.sampled_from(ENDPOINTS)),
-            draw(st.just("") | st.builds(certificate, st.binary(min_size=1, max_size=200))),
+            draw(certificates(len(organisations), most=2)),
             draw(st.integers(1, MAX_CAPABILITY)),
             draw(st.integers(1, version)),
+            draw(certificates(len(organisations) + 4, most=3)),
         )
     return Federation(draw(texts(12).filter(bool)), schema, organisations, version)
 
@@ -110,7 +115,7 @@ FULL = replace(
     organisations={
         **PLAIN.organisations,
         "INPS": replace(
-            PLAIN["INPS"], endpoint="https://qns.inps.example/", certificate=PEM, incarnation=2
+            PLAIN["INPS"], endpoint="https://qns.inps.example/", tls=(PEM,), incarnation=2
         ),
     },
     version=2,
@@ -131,7 +136,7 @@ def test_document_is_written_in_this_form() -> None:
     assert lines[20:24] == [
         '    <hosts class="Enterprise"/>',
         '    <hosts class="Enterprise/Holder"/>',
-        "    <certificate>-----BEGIN CERTIFICATE-----",
+        "    <tls>-----BEGIN CERTIFICATE-----",
         PEM.splitlines()[1],
     ]
 
@@ -146,7 +151,7 @@ def test_capability_endpoint_and_certificate_are_optional() -> None:
     brief = WRITTEN.replace(b' capability="4"', b"")
     assert read_federation(brief) == FULL
     assert read_federation(write_federation(PLAIN))["INPS"].endpoint == ""
-    assert read_federation(write_federation(PLAIN))["INPS"].certificate == ""
+    assert read_federation(write_federation(PLAIN))["INPS"].tls == ()
 
 
 @pytest.mark.parametrize(
@@ -160,10 +165,37 @@ def test_capability_endpoint_and_certificate_are_optional() -> None:
     ids=["no last line break", "CRLF", "indented", "one line"],
 )
 def test_certificate_is_normalised(sloppy: str) -> None:
-    changed = replace(FULL["INPS"], certificate=sloppy)
+    changed = replace(FULL["INPS"], tls=(sloppy,))
     federation = replace(FULL, organisations={**FULL.organisations, "INPS": changed})
     assert write_federation(federation) == WRITTEN
     assert read_federation(WRITTEN.replace(PEM.encode(), sloppy.encode()))["INPS"] == FULL["INPS"]
+
+
+def test_former_element_certificate_is_read_as_a_tls_certificate() -> None:
+    former = re.sub(rb"(</?)tls>", rb"\1certificate>", WRITTEN)
+    assert former.count(b"certificate>") == 2
+    assert read_federation(former) == FULL
+    useless = former.replace(PEM.encode(), block(b"no certificate").encode())
+    assert read_federation(useless)["INPS"].tls == ()
+
+
+def test_certificates_are_written_in_the_order_of_their_validity() -> None:
+    both = FULL.with_certificates("INPS", tls=(OTHER_PEM, PEM), seals=[OTHER_PEM])
+    assert both.version == FULL.version + 1
+    assert both["INPS"].tls == (PEM, OTHER_PEM)
+    assert both["INPS"].seals == (OTHER_PEM,)
+    assert read_federation(write_federation(both)) == both
+    assert both.with_certificates("INPS", seals=())["INPS"].tls == (PEM, OTHER_PEM)
+
+
+def test_certificate_of_two_organisations_is_refused_with_both_names() -> None:
+    with pytest.raises(FederationError, match="INPS and CoC have the same certificate") as caught:
+        FULL.with_certificates("CoC", tls=[PEM])
+    assert "of its own" in caught.value.remedy
+    cases = ((OTHER_PEM, OTHER_PEM), [certificate("x", number).certificate for number in (1, 2, 3)])
+    for tls in cases:
+        with pytest.raises(QnsError, match="INPS: TLS certificates"):
+            FULL.with_certificates("INPS", tls=tls)
 
 
 INPS = b'<organisation name="INPS"'
@@ -297,7 +329,8 @@ REFUSED: list[tuple[str, bytes, bytes, type[QnsError], str, int]] = [
                 b"-----BEGIN CERTIFICATE----------END CERTIFICATE-----",
                 "the certificate is not one block",
             ),
-            ("not base64", PEM.replace("A", "*").encode(), "the certificate is not one block"),
+            ("not X.509", block(b"x" * 200).encode(), "the certificate is not X.509"),
+            ("not base64", PEM.replace("M", "*").encode(), "the certificate is not one block"),
             (
                 "a private key",
                 PEM.replace("CERTIFICATE", "PRIVATE KEY").encode(),
@@ -353,7 +386,7 @@ def with_inps(**fields: object) -> Callable[[], Federation]:
 
 UNWRITABLE: dict[str, tuple[Callable[[], Federation], type[QnsError], str]] = {
     "endpoint": (with_inps(endpoint="inps"), ValueRefused, "organisation 'INPS': the endpoint"),
-    "certificate": (with_inps(certificate="x"), ValueRefused, "organisation 'INPS': the certif"),
+    "certificate": (with_inps(tls=("x",)), ValueRefused, "the certificate is not one block"),
     "no name": (lambda: replace(FULL, name=""), ValueRefused, "a federation's name is empty"),
     "name": (lambda: replace(FULL, name="a\0"), ValueRefused, "U+0000"),
     "version": (lambda: replace(FULL, version=2**53 + 1), ValueRefused, "out of range"),
@@ -393,10 +426,10 @@ def test_more_than_ten_thousand_organisations_are_rejected() -> None:
 
 
 def test_document_above_the_byte_limit_is_neither_written_nor_read() -> None:
-    long_pem = certificate(b"x" * 40_000)
     heavy = Federation.of("f", AGENCIES, {})
-    organisations = {f"o{n}": Organisation(f"o{n}", frozenset(), "", long_pem) for n in range(320)}
-    with pytest.raises(LimitExceeded, match="a federation document of 17,"):
+    endpoint = f"http://{'x' * 1_900}/"
+    organisations = {f"o{n}": Organisation(f"o{n}", frozenset(), endpoint) for n in range(2_000)}
+    with pytest.raises(LimitExceeded, match="a federation document of 3,"):
         write_federation(replace(heavy, organisations=organisations))
     with pytest.raises(LimitExceeded, match="bytes of XML"):
         read_federation(WRITTEN + b" " * MAX_FEDERATION_BYTES)

@@ -44,6 +44,7 @@ from qns.iil.requests import (
     Unsubscribe,
 )
 from tests.d2q.test_document_xml import WRITTEN
+from tests.federation.signing import at, root_set, rooted, sign
 
 SUBSCRIPTIONS: Final = (
     'Enterprise/Holder from INPS, INAIL where FiscalCode = "MCLMSM73H17H501F" and '
@@ -105,8 +106,11 @@ LOCAL_REQUESTS: Final[tuple[Request, ...]] = (
 XML_SUBSCRIPTIONS: Final = tuple(
     write_subscription(parse_subscription(text, AGENCIES), AGENCIES) for text in SUBSCRIPTIONS
 )
+_ROOTED: Final = rooted(AGENCIES_FEDERATION, root_set(1, 1, 1))
+SIGNED_FEDERATION: Final = sign(_ROOTED.with_roots(root_set(2, 2, 2, 3), at(1000)), 1, 2, 3)
 FEDERATIONS: Final = tuple(
-    write_federation(each) for each in (AGENCIES_FEDERATION, WEATHER_PARTIAL_FEDERATION)
+    write_federation(each)
+    for each in (AGENCIES_FEDERATION, WEATHER_PARTIAL_FEDERATION, SIGNED_FEDERATION)
 )
 SCHEMAS: Final = tuple(write_schema(schema) for schema in (AGENCIES, WEATHER))
 DOCUMENTS: Final = (WRITTEN,)

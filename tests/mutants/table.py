@@ -14,6 +14,7 @@ from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.storage import STORAGE
 from tests.mutants.streams import STREAMS
+from tests.mutants.trust import TRUST
 from tests.mutants.users import USERS
 from tests.mutants.views import VIEWS
 
@@ -29,6 +30,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *PEERS,
     *STORAGE,
     *MEMBERS,
+    *TRUST,
 )
 
 _PROTOCOL: Final = (
@@ -46,6 +48,7 @@ _PROTOCOL: Final = (
     "tests/edl/test_leaving_and_returning.py",
     "tests/peer/test_gateway.py",
     "tests/peer/test_recovery.py",
+    "tests/peer/test_signed_documents.py",
 )
 _USERS: Final = (
     "tests/iil/test_delivery_groups.py",
@@ -59,7 +62,9 @@ _USERS: Final = (
     "tests/peer/test_recovery.py",
 )
 _MARKS: Final = ("tests/store/test_mark_changes.py", "tests/runtime/test_driver.py")
+_TRUST: Final = ("tests/federation", "tests/peer/test_signed_documents.py")
 _TESTS: Final = {
+    "qns/federation": (_TRUST, ("tests/peer",)),
     "qns/edl": (_PROTOCOL, ("tests/edl", "tests/peer", "tests/iil")),
     "qns/iil": (_USERS, ("tests/iil", "tests/peer", "tests/edl")),
     "qns/peer": (

@@ -50,6 +50,7 @@ from qns.runtime.reasons import FAILING, REMEDIES, Reason, ReasonKind, overall_s
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
 from qns.store.sqlite import LOW_WATER_BYTES, SqliteStore
+from tests.federation.signing import root_set, rooted, sign
 from tests.runtime.driver_stage import FEDERATION, Stage, run, staged
 
 QUICK = Tuning(first_pause_s=0.01, longest_pause_s=0.02, gossip_every_s=0.05)
@@ -143,6 +144,34 @@ async def peer_drains(folder: Path) -> list[Reason]:
         drain = Drain(folder / "inps.db.draining")
         drain.begin()
         return Health(stage.driver, folder / "inps.db", 0.0, drain).reasons()
+
+
+async def with_document_of_age(folder: Path, age_s: float) -> list[Reason]:
+    """Returns the reasons of a peer whose document expired `age_s` seconds ago."""
+    document = sign(rooted(FEDERATION, root_set(1, 1, 1), 100.0), 1)
+    stage = Stage(folder, document=write_federation(document))
+    stage.driver.now = lambda: 0.0
+    await stage.driver.start()
+    stage.driver.now = lambda: 100.0 + age_s
+    try:
+        return health_of(stage).reasons()
+    finally:
+        await stage.driver.stop()
+
+
+@situation(ReasonKind.DOCUMENT_EXPIRES)
+async def document_expires(folder: Path) -> list[Reason]:
+    return await with_document_of_age(folder, -1.0)
+
+
+@situation(ReasonKind.DOCUMENT_EXPIRED)
+async def document_expired(folder: Path) -> list[Reason]:
+    return await with_document_of_age(folder, 1.0)
+
+
+@situation(ReasonKind.DOCUMENT_CLOSED)
+async def document_closed(folder: Path) -> list[Reason]:
+    return await with_document_of_age(folder, 7 * 86_400.0)
 
 
 @situation(ReasonKind.DOCUMENT_REFUSED)

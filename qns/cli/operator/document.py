@@ -20,7 +20,7 @@ _EXAMPLES = ("qns peer document install services/peer/inps.toml federation-2.xml
 _INSTALL = """
 Puts a newer version of the federation document in force at a running peer, without a restart. The
 other members get it from this peer. A document that does not follow the one in force is refused,
-by the same rules as in qns peer check and qns federation --diff. Also replace the file that the
+by the same rules as in qns peer check and qns federation diff. Also replace the file that the
 configuration names.
 """
 

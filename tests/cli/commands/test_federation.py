@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qns.d2q.shipped import WEATHER
-from qns.federation.document import Federation, Organisation
+from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation, write_federation
 from qns.federation.shipped import AGENCIES_FEDERATION, FEDERATIONS
 from tests.cli.conftest import Cli
@@ -32,7 +32,7 @@ def test_document_is_shown_as_a_table(name: str, cli: Cli) -> None:
 def test_columns_are_aligned_for_names_of_any_width(cli: Cli, file: Write) -> None:
     document = AGENCIES_FEDERATION
     for name, hosts in (("統計局", []), ("7", ["Enterprise"]), ("two\nlines", [])):
-        outcome = cli("federation", "-", "--join", name, "--hosts", ",".join(hosts),
+        outcome = cli("federation", "add", "-", name, "--hosts", ",".join(hosts),
                       stdin=write_federation(document))  # fmt: skip
         document = read_federation(outcome.out)
     rows = cli("federation", file("f.xml", write_federation(document))).out.splitlines()
@@ -55,7 +55,8 @@ def test_json_output_has_every_field(cli: Cli, file: Write) -> None:
         "joined": 1,
         "capability": 4,
         "endpoint": None,
-        "certificate": None,
+        "tls": [],
+        "seals": [],
         "hosts": ["Enterprise", "Enterprise/Holder"],
     }
 
@@ -71,7 +72,7 @@ def test_xml_of_a_shipped_document_can_be_read_again(name: str, cli: Cli, tmp_pa
 
 def test_join_adds_an_organisation(cli: Cli) -> None:
     words = ["--hosts", " enterprise/HOLDER, Enterprise", "--endpoint", "https://x.example/"]
-    outcome = cli("federation", "agencies", "--join", "ISTAT", *words, "--capability", 8)
+    outcome = cli("federation", "add", "agencies", "ISTAT", *words, "--capability", 8)
     found = read_federation(outcome.out)
     assert found.version == 2
     assert found["ISTAT"].hosts == set(AGENCIES_FEDERATION.schema.classes)
@@ -80,11 +81,11 @@ def test_join_adds_an_organisation(cli: Cli) -> None:
 
 
 def test_organisation_that_left_and_came_back_has_a_new_incarnation(cli: Cli) -> None:
-    left = cli("federation", "agencies", "--leave", "CoC").out
+    left = cli("federation", "remove", "agencies", "CoC").out
     assert read_federation(left) == AGENCIES_FEDERATION.without("CoC")
-    back = cli("federation", "-", "--join", "CoC", "--hosts", "", stdin=left.encode()).out
+    back = cli("federation", "add", "-", "CoC", "--hosts", "", stdin=left.encode()).out
     assert read_federation(back)["CoC"].incarnation == 3
-    found = cli("federation", "agencies", "--diff", "-", stdin=back.encode())
+    found = cli("federation", "diff", "agencies", "-", stdin=back.encode())
     assert found.out == (
         "agencies, from version 1 to 3\n"
         "  CoC left and comes back (joined with version 3), and hosts nothing\n"
@@ -94,7 +95,7 @@ def test_organisation_that_left_and_came_back_has_a_new_incarnation(cli: Cli) ->
 def test_change_can_replace_the_file_of_the_document(cli: Cli, file: Write) -> None:
     path = file("f.xml", WRITTEN)
     path.chmod(0o640)
-    outcome = cli("federation", path, "--host", "CoC", "--hosts", "Enterprise", "-o", path)
+    outcome = cli("federation", "host", path, "CoC", "--hosts", "Enterprise", "-o", path)
     assert outcome.out == (
         f"version 2 of agencies is in {path}\n  CoC stops hosting Enterprise/Holder\n"
     )
@@ -107,7 +108,7 @@ def test_symbolic_link_is_kept_when_its_target_is_replaced(cli: Cli, file: Write
     path = file("f.xml", WRITTEN)
     link = path.with_name("link.xml")
     link.symlink_to(path)
-    assert cli("federation", link, "--leave", "CoC", "-o", link).status == 0
+    assert cli("federation", "remove", link, "CoC", "-o", link).status == 0
     assert link.is_symlink()
     assert read_federation(path.read_bytes()).version == 2
 
@@ -128,12 +129,12 @@ def test_unwritable_file_is_named_in_error(cli: Cli, tmp_path: Path) -> None:
 def test_diff_is_printed_as_text_and_as_json(cli: Cli, file: Write) -> None:
     new = AGENCIES_FEDERATION.without("CoC").hosting("INPS", ["Enterprise"])
     path = file("new.xml", write_federation(new))
-    assert cli("federation", "agencies", "--diff", path).out.splitlines() == [
+    assert cli("federation", "diff", "agencies", path).out.splitlines() == [
         "agencies, from version 1 to 3",
         "  CoC leaves; it hosted Enterprise, Enterprise/Holder",
         "  INPS stops hosting Enterprise/Holder",
     ]
-    as_json = cli("federation", "agencies", "--diff", path, "--json").json
+    as_json = cli("federation", "diff", "agencies", path, "--json").json
     assert (as_json["name"], as_json["from"], as_json["to"]) == ("agencies", 1, 3)
     assert as_json["changes"][1] == {
         "change": "stops hosting",
@@ -145,7 +146,7 @@ def test_diff_is_printed_as_text_and_as_json(cli: Cli, file: Write) -> None:
 
 def test_version_without_changes_is_reported(cli: Cli, file: Write) -> None:
     path = file("new.xml", WRITTEN.replace(b'version="1"', b'version="2"', 2))
-    assert cli("federation", "agencies", "--diff", path).out == (
+    assert cli("federation", "diff", "agencies", path).out == (
         "agencies, from version 1 to 2\n  only the version changes\n"
     )
 
@@ -154,29 +155,27 @@ def test_schema_begins_a_new_document_to_which_members_are_added(cli: Cli, tmp_p
     mine = tmp_path / "mine.xml"
     mine.write_text(cli("schema", "weather", "--xml").out, "utf-8")
     path = str(tmp_path / "federation.xml")
-    begun = cli(
-        *("federation", "--schema", str(mine), "--name", "storms", "--join", "Met01"),
-        *("--hosts", "Report", "--endpoint", "http://127.0.0.1:1/", "-o", path),
-    )
-    assert begun.out == f"version 1 of storms is in {path}\n"
-    cli("federation", path, "--join", "Met02", "--hosts", "", "-o", path)
+    begun = cli(*("federation", "init", "--schema", str(mine), "--name", "storms", "-o", path))
+    assert begun == (0, f"version 1 of storms is in {path}\n", "")
+    words = ("--hosts", "Report", "--endpoint", "http://127.0.0.1:1/", "-o", path)
+    cli("federation", "add", path, "Met01", *words)
     document = read_federation(Path(path).read_bytes())
     assert (document.name, document.version) == ("storms", 2)
     assert document.schema == WEATHER
-    assert document["Met01"] == Organisation("Met01", frozenset(["Report"]), "http://127.0.0.1:1/")
-    assert document["Met02"].incarnation == 2
+    assert document["Met01"].endpoint == "http://127.0.0.1:1/"
+    assert document["Met01"].incarnation == 2
 
 
 def test_new_document_has_the_name_of_its_schema_and_no_members(cli: Cli) -> None:
-    document = read_federation(cli("federation", "--schema", "weather").out.encode())
+    document = read_federation(cli("federation", "init", "--schema", "weather").out.encode())
     assert document == Federation("weather", WEATHER, {})
 
 
 def test_endpoints_of_several_members_change_in_one_version(cli: Cli, file: Write) -> None:
     path = file("f.xml", WRITTEN)
     moved = cli(
-        *("federation", path, "--endpoint", "CoC=http://127.0.0.1:2/"),
-        *("--endpoint", "INPS=http://127.0.0.1:3/?a=b", "-o", path),
+        *("federation", "endpoint", path, "CoC=http://127.0.0.1:2/"),
+        *("INPS=http://127.0.0.1:3/?a=b", "-o", path),
     )
     assert moved.status == 0, moved.err
     document = read_federation(Path(path).read_bytes())
@@ -194,7 +193,7 @@ def test_schema_of_a_document_can_grow_and_is_hosted_in_the_same_version(
     mine.write_text(schema.replace("</schema>", '<class path="Person"/></schema>'), "utf-8")
     path = file("f.xml", WRITTEN)
     grown = cli(
-        *("federation", path, "--schema", str(mine), "--host", "CoC", "--hosts", "Person"),
+        *("federation", "schema", path, str(mine), "--host", "CoC", "--hosts", "Person"),
         *("-o", path),
     )
     assert grown.status == 0, grown.err
@@ -202,7 +201,7 @@ def test_schema_of_a_document_can_grow_and_is_hosted_in_the_same_version(
     assert (document.version, document["CoC"].hosts) == (2, frozenset(["Person"]))
     assert "the class Person is new" in grown.out
     mine.write_text(schema.replace('name="Code" type="string"', 'name="Code" type="date"'), "utf-8")
-    refused = cli("federation", "agencies", "--schema", str(mine))
+    refused = cli("federation", "schema", "agencies", str(mine))
     assert refused.status == 2
     assert "the property Enterprise.Code was string and becomes date" in refused.err
 
@@ -213,60 +212,65 @@ ERRORS = [
     (["missing.xml"], "missing.xml: cannot be read: No such file or directory"),
     (["examples"], "examples: cannot be read: Is a directory"),
     (["schemas/schema.xsd"], "schemas/schema.xsd:3: the root element is 'schema' in the namespace"),
-    (["agencies", "--leave", "inps"], "unknown organisation 'inps' (did you mean INPS?)"),
-    (["agencies", "--host", "Istat", "--hosts", ""], "unknown organisation 'Istat'"),
+    (["remove", "agencies", "inps"], "unknown organisation 'inps' (did you mean INPS?)"),
+    (["host", "agencies", "Istat", "--hosts", ""], "unknown organisation 'Istat'"),
     (
-        ["agencies", "--join", "INPS", "--hosts", ""],
-        "INPS is a member already (use --host to change",
+        ["add", "agencies", "INPS", "--hosts", ""],
+        "INPS is a member already (change it with qns federation host)",
     ),
-    (["agencies", "--join", " x", "--hosts", ""], "remove the blanks around it"),
-    (["agencies", "--join", "", "--hosts", ""], "an organisation's name is empty"),
-    (["agencies", "--join", "x"], "--join without --hosts (name the classes, as in --hosts A,B"),
-    (["agencies", "--host", "CoC"], "--host without --hosts (name the classes"),
+    (["add", "agencies", " x", "--hosts", ""], "remove the blanks around it"),
+    (["add", "agencies", "", "--hosts", ""], "an organisation's name is empty"),
     (
-        ["agencies", "--host", "CoC", "--hosts", "Holder"],
+        ["host", "agencies", "CoC", "--hosts", "Holder"],
         "--hosts: unknown class 'Holder' (did you mean Enterprise/Holder?)",
     ),
     (
-        ["agencies", "--host", "CoC", "--hosts", "Enterprise/Holder,Enterprise"],
+        ["host", "agencies", "CoC", "--hosts", "Enterprise/Holder,Enterprise"],
         "CoC hosts these classes already (no new version is needed)",
     ),
     (
-        ["agencies", "--join", "x", "--hosts", "", "--endpoint", "x.example"],
+        ["add", "agencies", "x", "--hosts", "", "--endpoint", "x.example"],
         "organisation 'x': the endpoint 'x.example' is not an http or https URL with a host",
     ),
     (
-        ["agencies", "--join", "x", "--hosts", "", "--capability", "0"],
+        ["add", "agencies", "x", "--hosts", "", "--capability", "0"],
         "x has capability 0 (give a fan-out from 1 to 1000)",
     ),
-    (["agencies", "--hosts", "Enterprise"], "--hosts goes with --join or --host (see"),
+    (["capability", "agencies", "CoC", "1001"], "CoC has capability 1001 (give a fan-out from 1"),
+    (["capability", "agencies", "CoC", "4"], "the document is like this already"),
     (
-        ["agencies", "--endpoint", "http://x/"],
-        "--endpoint http://x/ names no organisation (write NAME=http://x/)",
+        ["endpoint", "agencies", "http://x/"],
+        "http://x/ names no organisation (write NAME=http://x/)",
     ),
-    (["agencies", "--endpoint", "Coc=http://x/"], "unknown organisation 'Coc' (did you mean CoC?)"),
+    (["endpoint", "agencies", "Coc=http://x/"], "unknown organisation 'Coc' (did you mean CoC?)"),
+    (["endpoint", "agencies", "CoC=", "CoC=http://x/"], "two endpoints for CoC"),
     (
-        ["agencies", "--endpoint", "CoC=http://x/", "--endpoint", "INPS=http://x/"],
+        ["endpoint", "agencies", "CoC=http://x/", "INPS=http://x/"],
         "CoC and INPS have the same address x (give each organisation an endpoint of its own)",
     ),
-    (["agencies", "--endpoint", "CoC="], "the document is like this already (no new version"),
-    (["agencies", "--schema", "agencies"], "the document is like this already"),
+    (["endpoint", "agencies", "CoC="], "the document is like this already (no new version"),
+    (["schema", "agencies", "agencies"], "the document is like this already"),
+    (["schema", "agencies", "weather"], "unknown class 'Enterprise"),
+    (["schema", "agencies", "agencies", "--host", "CoC"], "--host and --hosts go together"),
+    (["certificates", "agencies", "CoC"], "no certificate is given (give --tls FILE"),
+    (["certificates", "agencies", "CoC", "--tls", "README.md"], "is not one block in PEM"),
     (
-        ["agencies", "--schema", "weather", "--host", "CoC", "--hosts", ""],
-        "unknown class 'Enterprise",
+        ["certificates", "agencies", "CoC", "--tls", "x", "--no-tls"],
+        "--tls and --no-tls contradict each other",
     ),
-    ([], "there is no DOCUMENT (give agencies, weather, weather-partial, a file, or begin one"),
-    (["--schema", "wether"], "unknown schema 'wether' (did you mean weather?"),
-    (["--schema", "weather", "--leave", "x"], "--leave goes with a DOCUMENT"),
-    (["agencies", "--name", "x"], "--name goes with --schema, without a DOCUMENT"),
-    (["agencies", "--schema", "agencies", "--diff", "agencies"], "--diff goes with no change"),
-    (["agencies", "--xml", "--capability", "3"], "--capability goes with --join"),
-    (["agencies", "-o", "x.xml"], "-o goes with --xml or a change"),
-    (["agencies", "--diff", "agencies", "-o", "x.xml"], "-o goes with --xml"),
-    (["agencies", "--diff", "agencies"], "version 1 of agencies is not later than version 1"),
-    (["agencies", "--diff", "weather"], "a document of the federation 'weather'"),
-    (["agencies", "--diff", "agncies"], "unknown federation 'agncies'"),
-    (["-", "--diff", "-"], "standard input cannot be both documents (name a file for one)"),
+    (["init", "--schema", "wether"], "unknown schema 'wether' (did you mean weather?"),
+    (["init", "--schema", "weather", "--threshold", "1"], "has no threshold, anchor or expiry"),
+    (["init", "--schema", "weather", "--root-key", "x.pub"], "no file for the anchor (every peer"),
+    (["renew", "agencies"], "only a signed document expires (qns federation rotate adds root"),
+    (["remove", "agencies", "CoC", "--expires", "9d"], "only a signed document expires"),
+    (["rotate", "agencies"], "no root key is given"),
+    (["rotate", "agencies", "--root-key", "README.md"], "README.md: it is not a public key in PEM"),
+    (["sign", "agencies", "--key", "x"], "a signature needs a file (name one with -o)"),
+    (["agencies", "-o", "x.xml"], "-o goes with --xml"),
+    (["diff", "agencies", "agencies"], "version 1 of agencies is not later than version 1"),
+    (["diff", "agencies", "weather"], "a document of the federation 'weather'"),
+    (["diff", "agencies", "agncies"], "unknown federation 'agncies'"),
+    (["diff", "-", "-"], "standard input cannot be both documents (name a file for one)"),
 ]
 
 
@@ -280,18 +284,23 @@ def test_error_names_the_problem_and_the_remedy(words: list[str], message: str, 
 
 def test_wrong_usage_exits_with_status_2(cli: Cli) -> None:
     for words in (
-        ["--leave", "CoC", "--join", "x"],
-        ["--xml", "--diff", "weather"],
-        ["--join", "x", "--hosts", "", "--capability", "many"],
+        [],
+        ["remove", "agencies"],
+        ["remov", "agencies", "CoC"],
+        ["add", "agencies", "x"],
+        ["agencies", "--leave", "CoC"],
+        ["add", "agencies", "x", "--hosts", "", "--capability", "many"],
+        ["init"],
+        ["key"],
     ):
-        outcome = cli("federation", "agencies", *words)
+        outcome = cli("federation", *words)
         assert outcome.status == 2
         assert outcome.err.startswith("usage: ")
 
 
 def test_error_in_a_file_is_reported_with_its_line_as_text_and_json(cli: Cli, file: Write) -> None:
     path = file("f.xml", WRITTEN.replace(b'<hosts class="Enterprise/', b'<hosts class="'))
-    for words in ([path], ["agencies", "--diff", path]):
+    for words in ([path], ["diff", "agencies", path]):
         outcome = cli("federation", *words)
         assert (outcome.status, outcome.out) == (2, "")
         assert outcome.err == (
