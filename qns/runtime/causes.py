@@ -74,10 +74,14 @@ def cause_of(error: Exception, *, has_tls: bool = False) -> str:
 def tls_cause(error: BaseException) -> str:
     """Returns what was wrong with TLS, in words; empty if that was not the cause."""
     for each in _chain(error):
-        if isinstance(each, ssl.SSLCertVerificationError):
-            return _VERIFICATIONS.get(each.verify_code, UNKNOWN_CERTIFICATE)
-        if isinstance(each, ssl.SSLError) and each.reason:
-            return _REASONS.get(each.reason, f"TLS failed: {each.reason}")
+        if not isinstance(each, ssl.SSLError):
+            continue
+        # Errors of aiohttp are of the same classes, without what OpenSSL says.
+        code, reason = getattr(each, "verify_code", None), getattr(each, "reason", None)
+        if code is not None:
+            return _VERIFICATIONS.get(code, UNKNOWN_CERTIFICATE)
+        if reason:
+            return _REASONS.get(reason, f"TLS failed: {reason}")
     return ""
 
 
