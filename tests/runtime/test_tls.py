@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 
 import pytest
 
@@ -34,6 +35,7 @@ from qns.runtime.causes import (
     NOT_YET_VALID,
     UNKNOWN_CERTIFICATE,
 )
+from qns.runtime.server import BODY_WITHIN_S
 from qns.soap.parts import ViewPart
 from qns.soap.peer_client import write_call
 from tests.certificates import certificate, expired, not_yet_valid
@@ -248,3 +250,18 @@ def is_closed(connection: socket.socket, within_s: float) -> bool:
         except ConnectionError:
             return True
     return False
+
+
+def test_request_that_trickles_inside_tls_is_ended(stage: Stage) -> None:
+    context = context_of(stage.folder, certificate("CoC"))
+    started = monotonic()
+    with connected(address_of(stage.federation, "INPS"), context) as slow:
+        slow.timeout = 3 * BODY_WITHIN_S
+        slow.putrequest("POST", "/peer")
+        slow.putheader("Content-Type", "text/xml; charset=utf-8")
+        slow.putheader("Content-Length", "1000")
+        slow.endheaders(b"<")
+        answer = fetch_once(stage.federation, stage.folder, certificate("CoC"))
+        assert answer.sender == "INPS"
+        assert slow.getresponse().status == 408
+    assert monotonic() - started < 2 * BODY_WITHIN_S
