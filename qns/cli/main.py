@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "schemas",
     "schema",
     "federation",
+    "certificates",
     "peer",
     "subscribe",
     "unsubscribe",

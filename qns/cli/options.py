@@ -24,8 +24,13 @@ else:
 class CommandParser(ArgumentParser):
     """A parser that answers a mistyped command or option with those of similar names."""
 
+    default_command = ""
+    """The command that may be left out before a file; empty if there is none."""
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Reports unknown arguments itself, so that usage and remedy are those of the command."""
+        if self.default_command and self._names_a_file(args or ()):
+            args = [self.default_command, *args]
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unknown argument {shorten(unknown[0])} ({self._remedy(unknown[0])})")
@@ -35,14 +40,6 @@ class CommandParser(ArgumentParser):
         options = [name for name in self._option_string_actions if argument.startswith("-")]
         near = " or ".join(near_misses(argument.partition("=")[0], options))
         return f"did you mean {near}?" if near else f"see {self.prog} --help"
-
-    default_command = ""
-    """The command that may be left out before a file; empty if there is none."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if self.default_command and self._names_a_file(args or ()):
-            args = [self.default_command, *args]
-        return super().parse_known_args(args, namespace)
 
     def _names_a_file(self, words: Sequence[str]) -> bool:
         """True if the first word that is no option is no command, and none mistyped either."""

@@ -1,7 +1,7 @@
-"""Addresses: checks where a peer listens and where it reaches others. Only loopback is allowed.
+"""Addresses: checks where a peer listens and where it reaches others.
 
-Without mutual TLS, messages could be read and forged on the network. Until it exists, peers listen
-on loopback addresses and connect to no others.
+Without mutual TLS, messages could be read and forged on the network. A peer without it listens on
+loopback addresses and connects to no others. A peer with it calls others only over TLS.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ from urllib.parse import urljoin, urlsplit
 
 from qns.errors import ValueRefused, shorten
 
-_NO_TLS_YET: Final = (
-    "peers use only loopback until mutual TLS is supported: use an address such as 127.0.0.1"
+_NO_TLS: Final = (
+    "without a section [tls] in its configuration a peer uses only loopback: add one, or use an "
+    "address such as 127.0.0.1"
 )
 _LISTEN_REMEDY: Final = 'use an address and a port, such as "127.0.0.1:8701"'
+
+
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (the operator has chosen it)
 
 
 class Listen(NamedTuple):
@@ -27,6 +31,10 @@ class Listen(NamedTuple):
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/"
+
+    @property
+    def tls_url(self) -> str:
+        return self.url.replace("http:", "https:", 1)
 
 
 def is_loopback(host: str) -> bool:
@@ -45,8 +53,11 @@ def host_names(url: str) -> frozenset[str]:
     return frozenset((host, "localhost")) if is_loopback(host) else frozenset((host,))
 
 
-def checked_listen(text: str) -> Listen:
-    """Parses an address such as `127.0.0.1:8701` or `[::1]:8701`; raises ValueRefused."""
+def checked_listen(text: str, *, has_tls: bool = False) -> Listen:
+    """Parses an address such as `127.0.0.1:8701` or `[::1]:8701`; raises ValueRefused.
+
+    Without TLS, only loopback addresses are accepted.
+    """
     try:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
@@ -54,35 +65,44 @@ def checked_listen(text: str) -> Listen:
         host, port = None, None
     if not host or port is None or parts.netloc != text or "@" in text:
         raise ValueRefused(f"{shorten(text)} is no address to listen on", remedy=_LISTEN_REMEDY)
-    if not is_loopback(host):
-        raise ValueRefused(f"{shorten(text)} is not a loopback address", remedy=_NO_TLS_YET)
+    if not has_tls and not is_loopback(host):
+        raise ValueRefused(f"{shorten(text)} is not a loopback address", remedy=_NO_TLS)
     return Listen(host, port)
 
 
-def listen_of(endpoint: str) -> Listen:
+def listen_of(endpoint: str, *, has_tls: bool = False) -> Listen:
     """Returns the address on which a peer with this endpoint listens."""
-    parts = urlsplit(checked_endpoint(endpoint))
-    return Listen(parts.hostname or "", parts.port or 80)
+    parts = urlsplit(checked_endpoint(endpoint, has_tls=has_tls))
+    return Listen(parts.hostname or "", parts.port or (443 if has_tls else 80))
 
 
-def serves(listen: Listen, endpoint: str) -> bool:
+def serves(listen: Listen, endpoint: str, *, has_tls: bool = False) -> bool:
     """True if a peer that listens there can be called at this endpoint of the document."""
-    wanted = listen_of(endpoint)
+    try:
+        wanted = listen_of(endpoint, has_tls=has_tls)
+    except ValueRefused:  # it is a URL of the other kind, so that no one listens there
+        return False
     is_any = "localhost" in (listen.host.lower(), wanted.host.lower())
+    is_any = is_any or listen.host in _EVERYWHERE
     return listen.port == wanted.port and (is_any or listen.host == wanted.host)
 
 
-def checked_endpoint(endpoint: str) -> str:
-    """Returns the endpoint; raises ValueRefused unless it is reachable without TLS."""
+def checked_endpoint(endpoint: str, *, has_tls: bool = False) -> str:
+    """Returns the endpoint; raises ValueRefused unless a peer with or without TLS can call it."""
     parts = urlsplit(endpoint)
-    if parts.scheme != "http":
+    if has_tls and parts.scheme != "https":
         raise ValueRefused(
-            f"the endpoint {shorten(endpoint)} requires TLS, which is not supported yet",
-            remedy="use one such as http://127.0.0.1:8701/",
+            f"the endpoint {shorten(endpoint)} has no TLS",
+            remedy="a peer with a section [tls] calls others only over TLS: give an https URL",
         )
-    if not is_loopback(parts.hostname or ""):
+    if not has_tls and parts.scheme != "http":
         raise ValueRefused(
-            f"the endpoint {shorten(endpoint)} is not on a loopback address", remedy=_NO_TLS_YET
+            f"the endpoint {shorten(endpoint)} requires TLS",
+            remedy="add a section [tls] to the configuration of this peer",
+        )
+    if not has_tls and not is_loopback(parts.hostname or ""):
+        raise ValueRefused(
+            f"the endpoint {shorten(endpoint)} is not on a loopback address", remedy=_NO_TLS
         )
     return endpoint
 

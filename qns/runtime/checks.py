@@ -23,12 +23,15 @@ from qns.peer.opening import DocumentPlan, Opening, ReadableStore, inspect, plan
 from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.admin.client import call
 from qns.runtime.admin_socket import check_socket
+from qns.runtime.certificate_health import of_certificate
 from qns.runtime.configuration import Configuration
-from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_health, check_connections
+from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_one, check_connections
 from qns.runtime.findings import Finding, Verdict
 from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes, moved_words
 from qns.runtime.incidents import LOST_STORE
-from qns.runtime.reasons import REMEDIES, ReasonKind
+from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.peer_tls import PeerTls, local_pin
+from qns.runtime.reasons import DEGRADED, REMEDIES, ReasonKind
 from qns.runtime.twin import find_twin
 from qns.soap.peer_client import read_reply, write_call
 from qns.store.connection import check_unused, refuse_emptied
@@ -44,23 +47,64 @@ _STATUS_WITHIN_S: Final = 5.0
 
 async def check(configuration: Configuration) -> list[Finding]:
     """Checks a valid configuration, the store, the port and the other peers."""
-    me, url = configuration.organisation, configuration.listen.url
-    own = (await ask_health([url]))[url]
+    me = configuration.organisation
+    tls, tls_findings = _tls(configuration)
+    own = await _ask_own(configuration)
     is_running = isinstance(own, Answer) and own.organisation == me
     # A peer that moves still runs at its former address when its operator checks the new one.
     elsewhere = "" if is_running else await asyncio.to_thread(_elsewhere, configuration)
     start = None if is_running or elsewhere else _start(configuration)
-    in_force = await _in_force(me, elsewhere or url) if start is None else start.in_force
+    url = elsewhere or configuration.url
+    in_force = await _in_force(me, url, tls) if start is None else start.in_force
     return [
         Finding(Verdict.OK, "configuration", f"the peer of {configuration.organisation}"),
         *_document(configuration),
+        *tls_findings,
         *_store(configuration, start, in_force),
         *_running_elsewhere(configuration, elsewhere),
         *_port(configuration, own, in_force, is_running=is_running),
         *_admin(configuration, is_running=start is None),
-        *await _twin(configuration, is_running=start is None),
-        *await check_connections(_used(configuration, in_force), me),
+        *await _twin(configuration, tls, is_running=start is None),
+        *(
+            await check_connections(_used(configuration, in_force), me, tls)
+            if tls is not None or not configuration.has_tls
+            else ()
+        ),
     ]
+
+
+async def _ask_own(configuration: Configuration) -> Answer | str:
+    """Asks this peer, at the address for its users."""
+    files = configuration.local_tls
+    try:
+        pin = local_pin(files) if files is not None else None
+    except QnsError as error:
+        return str(error)
+    return await ask_one(configuration.local_url, pin=pin)
+
+
+def _tls(configuration: Configuration) -> tuple[PeerTls | None, list[Finding]]:
+    """Returns the TLS of this peer if it can be used, and what is found of its files."""
+    if configuration.tls is None:
+        return None, []
+    federation = configuration.federation
+    try:
+        own = OwnCertificate.read(configuration.tls)
+        if configuration.local_tls is not None:
+            OwnCertificate.read(configuration.local_tls)
+    except QnsError as error:
+        return None, [Finding(Verdict.FAIL, "tls", f"{error.place}: {error.problem}", error.remedy)]
+    found = [
+        Finding(
+            Verdict.WARN if reason.status == DEGRADED else Verdict.FAIL,
+            "tls",
+            reason.words,
+            reason.remedy,
+        )
+        for reason in of_certificate(own, federation, configuration.organisation, time())
+    ]
+    words = f"the certificate {own.certificate.short} and its key fit"
+    return PeerTls(own, lambda: federation), found or [Finding(Verdict.OK, "tls", words)]
 
 
 # --- this peer ------------------------------------------------------------------------------------
@@ -259,7 +303,7 @@ def _elsewhere(configuration: Configuration) -> str:
 
 def _running_elsewhere(configuration: Configuration, elsewhere: str) -> Iterator[Finding]:
     if elsewhere:
-        me, url = configuration.organisation, configuration.listen.url
+        me, url = configuration.organisation, configuration.url
         yield Finding(
             Verdict.WARN,
             "listen",
@@ -275,22 +319,26 @@ def _port(
     if is_running and isinstance(own, Answer):
         status = own.state.get("status")
         reasons = "; ".join(map(str, own.state.get("reasons", ())))
-        words = f"{configuration.organisation} is running on {listen.url}"
+        words = f"{configuration.organisation} is running on {configuration.url}"
         if status == "ok":
             yield Finding(Verdict.OK, "listen", words)
         else:
             yield Finding(Verdict.WARN, "listen", f"{words} and is {status}", reasons)
         return
-    problem = _bind_problem(listen)
-    if problem:
-        yield Finding(
-            Verdict.FAIL,
-            "listen",
-            f"{listen.url}: {problem}",
-            "stop the program that uses the port, or set another one with listen",
-        )
-    else:
-        yield Finding(Verdict.OK, "listen", f"{listen.url} is free")
+    addresses = {"listen": (listen, configuration.url)}
+    if configuration.local is not None:
+        addresses["local"] = (configuration.local, configuration.local_url)
+    for key, (address, url) in addresses.items():
+        problem = _bind_problem(address)
+        if problem:
+            yield Finding(
+                Verdict.FAIL,
+                key,
+                f"{url}: {problem}",
+                f"stop the program that uses the port, or set another one with {key}",
+            )
+        else:
+            yield Finding(Verdict.OK, key, f"{url} is free")
     endpoint = configuration.federation[configuration.organisation].endpoint
     if not endpoint:
         yield Finding(
@@ -300,7 +348,9 @@ def _port(
             "add one there: without it, other peers cannot call this peer",
         )
     used = _used(configuration, in_force)
-    moved = moved_words(used, configuration.organisation, configuration.served)
+    moved = moved_words(
+        used, configuration.organisation, configuration.served, has_tls=configuration.has_tls
+    )
     if moved:
         yield Finding(Verdict.WARN, "listen", moved, REMEDIES[ReasonKind.MOVED].words)
 
@@ -317,8 +367,11 @@ def _admin(configuration: Configuration, *, is_running: bool) -> Iterator[Findin
         yield Finding(Verdict.FAIL, "admin", f"{error.place}: {error.problem}", error.remedy)
 
 
-async def _twin(configuration: Configuration, *, is_running: bool) -> list[Finding]:
-    twin = None if is_running else await find_twin(configuration)
+async def _twin(
+    configuration: Configuration, tls: PeerTls | None, *, is_running: bool
+) -> list[Finding]:
+    cannot_ask = configuration.has_tls and tls is None
+    twin = None if is_running or cannot_ask else await find_twin(configuration, tls)
     return [] if twin is None else [Finding(Verdict.FAIL, "listen", twin.problem, twin.remedy)]
 
 
@@ -335,17 +388,23 @@ def _bind_problem(listen: Listen) -> str:
     return ""
 
 
-async def _in_force(organisation: str, running: str) -> bytes | None:
+async def _in_force(organisation: str, running: str, tls: PeerTls | None) -> bytes | None:
     """Returns the document in force at the peer that runs there; None if it does not answer."""
     request = Envelope(organisation, 0, (), FetchDocument())
     body, action = write_call(request)
     headers = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": action}
     url = peer_url(running)
+    try:
+        pin = tls.pin(organisation) if tls is not None else None
+    except FederationError:
+        return None
+    connector = aiohttp.TCPConnector(ssl=True if pin is None else pin.pinned)
+    context = True if pin is None else pin.context
     timeout = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
     try:
         async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
-            session.post(url, data=body, headers=headers) as response,
+            aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
+            session.post(url, data=body, headers=headers, ssl=context) as response,
         ):
             answer = read_reply(request, response.status, await response.read())
     except (aiohttp.ClientError, OSError, TimeoutError):

@@ -25,6 +25,7 @@ from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen, checked_listen, listen_of, serves
 from qns.runtime.documents import read_document
 from qns.runtime.logs import FORMATS
+from qns.runtime.own_certificate import TlsFiles
 from qns.store.lineage import FileLineage, default_path
 
 MERGING: Final = ("containment", "exact")
@@ -32,8 +33,10 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 _KEYS: Final = (
     *("organisation", "federation", "anchor", "store", "lineage", "listen", "admin", "history"),
-    *("merging", "log", "tuning"),
+    *("merging", "log", "tuning", "tls", "local", "local_tls"),
 )
+_TLS_KEYS: Final = ("certificate", "key")
+_LOCAL: Final = "127.0.0.1:8711"
 _LOG_KEYS: Final = ("level", "format")
 _MAX_BYTES: Final = 1_000_000
 _LARGEST: Final = {"notifications_per_call": 500, "bytes_per_call": 1_000_000}
@@ -69,12 +72,34 @@ class Configuration:
     tuning: Tuning = field(default_factory=Tuning)
     anchor: Anchor | None = None
     """From here on the peer trusts signed documents; without it, it takes unsigned ones too."""
+    tls: TlsFiles | None = None
+    """The key and the certificate for other peers; None if this peer uses only loopback."""
+    local: Listen | None = None
+    """Where the port Local, health and metrics are served, if not at `listen`: with TLS."""
+    local_tls: TlsFiles | None = None
+    """The key and the certificate for users and programs; None for plain HTTP on loopback."""
+
+    @property
+    def has_tls(self) -> bool:
+        return self.tls is not None
+
+    @property
+    def url(self) -> str:
+        """The URL on which the peer listens for other peers."""
+        return self.listen.tls_url if self.has_tls else self.listen.url
+
+    @property
+    def local_url(self) -> str:
+        """The URL on which the peer listens for users and programs of its organisation."""
+        if self.local is None:
+            return self.listen.url
+        return self.local.tls_url if self.local_tls is not None else self.local.url
 
     @property
     def served(self) -> Listen | None:
         """Where others call the peer directly; None if its endpoint is elsewhere, as of a proxy."""
         endpoint = self.federation[self.organisation].endpoint
-        is_direct = bool(endpoint) and serves(self.listen, endpoint)
+        is_direct = bool(endpoint) and serves(self.listen, endpoint, has_tls=self.has_tls)
         return self.listen if is_direct else None
 
     @property
@@ -113,8 +138,9 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
     organisation = _text(table, "organisation", "INPS", required=True)
     file = folder / _text(table, "federation", "federation.xml", required=True)
     document = _content(file, MAX_FEDERATION_BYTES, "federation document")
+    tls = _tls(table, "tls", folder)
     try:
-        federation = read_document(document)
+        federation = read_document(document, has_tls=tls is not None)
     except QnsError as error:
         raise error.at(str(file)) from None
     if organisation not in federation:
@@ -130,7 +156,7 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         document,
         store,
         _lineage(table, folder, store),
-        _listen(table, federation, organisation),
+        _listen(table, federation, organisation, has_tls=tls is not None),
         _admin(table, folder, store),
         _value(table, "history", bool) or False,
         _choice(table, "merging", MERGING, MERGING[0]),
@@ -138,6 +164,8 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         _choice(log, "format", FORMATS, FORMATS[0], "log"),
         _tuning(_section(table, "tuning")),
         _anchor(table, folder, federation),
+        tls,
+        *_local(table, folder, has_tls=tls is not None),
     )
 
 
@@ -189,11 +217,47 @@ def _anchor(table: Mapping[str, Any], folder: Path, federation: Federation) -> A
         raise (error if error.place == str(file) else error.at(str(file))).at("anchor") from None
 
 
-def _listen(table: Mapping[str, Any], federation: Federation, organisation: str) -> Listen:
+def _tls(table: Mapping[str, Any], name: str, folder: Path) -> TlsFiles | None:
+    if name not in table:
+        return None
+    section = _section(table, name)
+    _refuse_unknown(section, _TLS_KEYS, f"key of [{name}]")
+    try:
+        certificate = _text(section, "certificate", "INPS.tls.pem", required=True)
+        key = _text(section, "key", "INPS.tls.key", required=True)
+    except QnsError as error:
+        raise error.at(name) from None
+    return TlsFiles(folder / certificate, folder / key)
+
+
+def _local(
+    table: Mapping[str, Any], folder: Path, *, has_tls: bool
+) -> tuple[Listen | None, TlsFiles | None]:
+    """Returns where users and programs are served, and with which certificate."""
+    text, tls = _text(table, "local", _LOCAL), _tls(table, "local_tls", folder)
+    if not has_tls:
+        for key in ("local", "local_tls"):
+            if key in table:
+                raise ValueRefused(
+                    f"{key} needs a section [tls]",
+                    place=key,
+                    remedy="without one, other peers and users are served at one address, listen",
+                )
+        return None, None
+    try:
+        return checked_listen(text or _LOCAL, has_tls=tls is not None), tls
+    except QnsError as error:
+        remedy = "users are served on loopback, or over TLS: add a section [local_tls]"
+        raise ValueRefused(error.problem, place="local", remedy=remedy) from None
+
+
+def _listen(
+    table: Mapping[str, Any], federation: Federation, organisation: str, *, has_tls: bool
+) -> Listen:
     text = _text(table, "listen", "127.0.0.1:8701")
     if text:
         try:
-            return checked_listen(text)
+            return checked_listen(text, has_tls=has_tls)
         except QnsError as error:
             raise error.at("listen") from None
     endpoint = federation[organisation].endpoint
@@ -203,7 +267,7 @@ def _listen(table: Mapping[str, Any], federation: Federation, organisation: str)
             place="listen",
             remedy='add one there, or write listen = "127.0.0.1:8701" here',
         )
-    return listen_of(endpoint)
+    return listen_of(endpoint, has_tls=has_tls)
 
 
 # --- tuning ---------------------------------------------------------------------------------------

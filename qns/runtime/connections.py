@@ -19,8 +19,23 @@ from qns.errors import QnsError
 from qns.federation.document import Federation, Organisation
 from qns.peer.status import PeerStatus
 from qns.runtime.addresses import checked_endpoint, health_url
-from qns.runtime.causes import NO_HTTP, REFUSED, RESOLVES_NOT, TIMEOUT, cause_of
+from qns.runtime.causes import (
+    EXPIRED,
+    EXPIRED_HERE,
+    NO_HTTP,
+    NO_TLS,
+    NO_TLS_1_3,
+    NOT_YET_VALID,
+    REFUSED,
+    RESOLVES_NOT,
+    TIMEOUT,
+    TLS_BROKEN_OFF,
+    TLS_REFUSED,
+    UNKNOWN_CERTIFICATE,
+    cause_of,
+)
 from qns.runtime.findings import Finding, Verdict
+from qns.runtime.peer_tls import PeerTls, Pin
 
 ANSWER_WITHIN_S: Final = 5.0
 NO_PEER: Final = "it answers, but is no peer of QNS"
@@ -35,6 +50,19 @@ _REMEDIES: Final = {
     TIMEOUT: "check the network and its firewall, and whether its machine is overloaded",
     NO_PEER: f"another program uses the port: stop it, or {_CORRECT}",
     NO_HTTP: f"another program uses the port: stop it, or {_CORRECT}",
+    UNKNOWN_CERTIFICATE: "ask its operator which certificate it uses, and let the next version of "
+    f"the federation document name it; if another peer answers there, {_CORRECT}",
+    EXPIRED: "ask its operator to renew it (qns certificates make)",
+    NOT_YET_VALID: "check the clocks of both machines, or ask its operator for a valid one",
+    **dict.fromkeys(
+        (TLS_REFUSED, TLS_BROKEN_OFF),
+        "see its log, which has the reason; if its document does not name the certificate of this "
+        "peer, compare the versions, and the certificate with qns certificates show",
+    ),
+    EXPIRED_HERE: "renew it (qns certificates make), and check the clocks of both machines",
+    NO_TLS: f"ask its operator to configure [tls], or {_CORRECT}",
+    NO_TLS_1_3: "another program, or a proxy that ends TLS, uses the port: pass the connection on "
+    f"as it is, or {_CORRECT}",
 }
 
 
@@ -51,11 +79,13 @@ class Answer:
         return str(self.state.get("organisation"))
 
 
-async def check_connections(federation: Federation, me: str) -> list[Finding]:
-    """Calls every other member once."""
+async def check_connections(
+    federation: Federation, me: str, tls: PeerTls | None = None
+) -> list[Finding]:
+    """Calls every other member once, over mutual TLS if this peer has it."""
     others = [each for name, each in sorted(federation.organisations.items()) if name != me]
-    endpoints = [each.endpoint for each in others if each.endpoint]
-    answers = await ask_health(endpoints)
+    called = {each.endpoint: each.name for each in others if each.endpoint}
+    answers = await ask_health(called, tls=tls)
     return [
         finding
         for each in others
@@ -63,40 +93,52 @@ async def check_connections(federation: Federation, me: str) -> list[Finding]:
     ]
 
 
-async def check_running(status: PeerStatus) -> list[Finding]:
+async def check_running(status: PeerStatus, tls: PeerTls | None = None) -> list[Finding]:
     """Calls every other member once, and adds what the running peer has learned from its calls."""
-    found = await check_connections(status.federation, status.organisation)
+    found = await check_connections(status.federation, status.organisation, tls)
     return sorted(
         [*found, *_of_experience(status)], key=lambda finding: finding.what
     )  # stable: the test of a peer comes first
 
 
 async def ask_health(
-    endpoints: list[str], within_s: float = ANSWER_WITHIN_S
+    called: Mapping[str, str], within_s: float = ANSWER_WITHIN_S, tls: PeerTls | None = None
 ) -> Mapping[str, Answer | str]:
-    """Returns endpoint -> the answer of its peer, or the cause why there is none."""
+    """Returns endpoint -> the answer of its peer, or the cause why there is none.
+
+    `called` maps an endpoint to its organisation, whose certificate is expected there.
+    """
     room = asyncio.Semaphore(_MOST_AT_ONCE)
+
+    async def ask(endpoint: str, name: str) -> Answer | str:
+        async with room:
+            try:
+                checked_endpoint(endpoint, has_tls=tls is not None)
+                pin = tls.pin(name) if tls is not None else None
+            except QnsError as error:
+                return str(error)
+            return await ask_one(endpoint, within_s, pin)
+
+    answers = await asyncio.gather(*(ask(*each) for each in called.items()))
+    return dict(zip(called, answers, strict=True))
+
+
+async def ask_one(
+    endpoint: str, within_s: float = ANSWER_WITHIN_S, pin: Pin | None = None
+) -> Answer | str:
+    """Returns the answer of the peer at an endpoint, or the cause why there is none."""
     timeout = aiohttp.ClientTimeout(total=within_s)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
-
-        async def ask(endpoint: str) -> Answer | str:
-            async with room:
-                return await _health(session, endpoint)
-
-        unique = list(dict.fromkeys(endpoints))
-        return dict(zip(unique, await asyncio.gather(*map(ask, unique)), strict=True))
-
-
-async def _health(session: aiohttp.ClientSession, endpoint: str) -> Answer | str:
+    connector = aiohttp.TCPConnector(ssl=True if pin is None else pin.pinned)
+    context = True if pin is None else pin.context
     started, clock = perf_counter(), time()
     try:
-        url = health_url(checked_endpoint(endpoint))
-        async with session.get(url, allow_redirects=False) as response:
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
+            session.get(health_url(endpoint), allow_redirects=False, ssl=context) as response,
+        ):
             state = await _state(response)
-    except QnsError as error:
-        return str(error)
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        return cause_of(error)
+        return cause_of(error, has_tls=pin is not None)
     if not isinstance(state, dict) or "organisation" not in state:
         return NO_PEER
     seconds = perf_counter() - started

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from qns.runtime.driver import Driver
 
 
-def read_document(xml: bytes) -> Federation:
-    """Reads a document; raises a QnsError if this version of QNS cannot call a member."""
+def read_document(xml: bytes, *, has_tls: bool = False) -> Federation:
+    """Reads a document; raises a QnsError if a peer with or without TLS cannot call a member."""
     federation = read_federation(xml)
     for name, each in federation.organisations.items():
         if each.endpoint:
             try:
-                checked_endpoint(each.endpoint)
+                checked_endpoint(each.endpoint, has_tls=has_tls)
             except QnsError as error:
                 raise error.at(f"federation: {name}") from None
     return federation
 
 
-async def install_document(driver: Driver, xml: bytes) -> list[str]:
+async def install_document(driver: Driver, xml: bytes, *, has_tls: bool = False) -> list[str]:
     """Puts a newer document in force and returns its changes in words, after the commit.
 
     Returns nothing if the document is in force already. Raises a QnsError, and changes nothing, if
     the document may not replace the one in force or has an older version.
     """
-    new, old = read_document(xml), driver.status.federation
+    new, old = read_document(xml, has_tls=has_tls), driver.status.federation
     if new == old:
         return []
     found = [change.text for change in changes(old, new)] if new.version != old.version else []
@@ -58,12 +58,12 @@ def report_plan(plan: DocumentPlan) -> str:
     return ""
 
 
-async def install_configured(driver: Driver, xml: bytes) -> None:
+async def install_configured(driver: Driver, xml: bytes, *, has_tls: bool = False) -> None:
     """Puts the configured document in force if it is newer; raises a QnsError if it may not be."""
     anchor = driver.gateway.peer.anchor
     plan = plan_document(driver.status.document, xml, now=driver.now(), anchor=anchor)
     if plan.installs:
-        await install_document(driver, xml)
+        await install_document(driver, xml, has_tls=has_tls)
     elif plan.refusal is not None:
         driver.refused_document = str(plan.refusal)
         raise plan.refusal

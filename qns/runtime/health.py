@@ -19,9 +19,11 @@ from qns.federation.roots_xml import write_expires
 from qns.peer.outcomes import IncidentKind
 from qns.peer.status import PeerStatus
 from qns.runtime.addresses import Listen, serves
+from qns.runtime.certificate_health import of_certificate
 from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
 from qns.runtime.incidents import LOST_STORE, TWIN
+from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.store.sqlite import LOW_WATER_BYTES
 
@@ -51,6 +53,8 @@ class Health:
     drain: Drain | None = None
     listen: Listen | None = None
     """Where the peer listens because the document said so at its start; None behind a proxy."""
+    own: OwnCertificate | None = None
+    """The certificate for other peers; None if this peer uses only loopback."""
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -71,6 +75,16 @@ class Health:
             "time": time(),
         }
 
+    def for_members(self) -> dict[str, Any]:
+        """Returns what other members may know."""
+        status = self.driver.status
+        return {
+            "organisation": status.organisation,
+            "federation": status.federation.name,
+            "document": status.federation.version,
+            "time": time(),
+        }
+
     def reasons(self) -> list[Reason]:
         """Returns why the peer is not ok; those for which it is failing come first."""
         status = self.driver.status
@@ -80,6 +94,7 @@ class Health:
             *_of_age(status, self.driver.now()),
             *_of_federation(status),
             *self._of_endpoint(status),
+            *of_certificate(self.own, status.federation, status.organisation, time()),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
             *_of_producers(status, self.driver.now()),
@@ -143,7 +158,9 @@ class Health:
             yield Reason(ReasonKind.DOCUMENT_REFUSED, words)
 
     def _of_endpoint(self, status: PeerStatus) -> Iterator[Reason]:
-        words = moved_words(status.federation, status.organisation, self.listen)
+        words = moved_words(
+            status.federation, status.organisation, self.listen, has_tls=self.own is not None
+        )
         if words:
             yield Reason(ReasonKind.MOVED, words)
 
@@ -160,14 +177,16 @@ class Health:
                 )
 
 
-def moved_words(federation: Federation, me: str, listen: Listen | None) -> str:
+def moved_words(
+    federation: Federation, me: str, listen: Listen | None, *, has_tls: bool = False
+) -> str:
     """Says that the document has another endpoint than the one served; empty if it does not."""
     endpoint = federation[me].endpoint if me in federation else ""
-    if listen is None or not endpoint or serves(listen, endpoint):
+    if listen is None or not endpoint or serves(listen, endpoint, has_tls=has_tls):
         return ""
     return (
         f"the federation document has the endpoint {endpoint} for {me}, and this peer still "
-        f"listens on {listen.url}"
+        f"listens on {listen.tls_url if has_tls else listen.url}"
     )
 
 

@@ -20,6 +20,8 @@ from typing import Final, cast
 from qns.runtime.http_messages import TOO_SLOW, Request, Response, response_bytes
 from qns.runtime.http_reader import Job, RequestReader
 from qns.runtime.logs import log_event, log_exception
+from qns.runtime.peer_tls import Identity
+from qns.runtime.tls_listener import TlsListener
 
 KEPT_S: Final = 75.0
 """How long an idle or a new connection is kept: longer than clients keep an idle connection."""
@@ -50,16 +52,23 @@ class HttpServer:
     body_within_s: float
     is_own_host: Callable[[str], bool]
     """True for a name, without its port, by which clients may address this server."""
+    identify: Callable[[asyncio.BaseTransport], Identity | None] | None = None
+    """Returns who has connected; a connection of nobody is closed. None: anybody may connect."""
     connections: set[_Connection] = field(default_factory=set)
-    _listener: asyncio.Server | None = None
+    _listener: asyncio.Server | TlsListener | None = None
     _is_empty: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_serving(self) -> bool:
         return self._listener is not None and self._listener.is_serving()
 
-    async def start(self, sock: socket.socket) -> None:
+    async def start(self, sock: socket.socket, tls: TlsListener | None = None) -> None:
+        """Listens on a bound socket, in plain HTTP unless there is a listener for TLS."""
         loop = asyncio.get_running_loop()
+        if tls is not None:
+            tls.start(sock, lambda: _Connection(self))
+            self._listener = tls
+            return
         self._listener = await loop.create_server(lambda: _Connection(self), sock=sock, backlog=512)
 
     async def stop(self, within_s: float) -> None:
@@ -116,6 +125,8 @@ class _Connection(asyncio.Protocol):
         self._has_served = False
         """True if a request was answered on this connection."""
         self._idle_since = self._loop.time()
+        self.identity: Identity | None = None
+        """Who is at the other end; None if that is not known."""
 
     @property
     def is_waiting(self) -> bool:
@@ -132,6 +143,11 @@ class _Connection(asyncio.Protocol):
         server = self._server
         self._transport = cast(asyncio.Transport, transport)
         self._reader = RequestReader(server.most_bytes, server.is_own_host, _address(transport))
+        if server.identify is not None:
+            self.identity = self._reader.identity = server.identify(transport)
+            if self.identity is None:
+                self._close_with(b"")
+                return
         if len(server.connections) >= server.most_connections and not server.make_room():
             self._close_with(_TOO_MANY)
             return

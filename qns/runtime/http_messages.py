@@ -9,6 +9,8 @@ from time import time
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from qns.runtime.peer_tls import Identity
+
 
 class Flaw(NamedTuple):
     """Why the body of a request cannot be used, and the status of the response."""
@@ -45,6 +47,8 @@ class Request(NamedTuple):
     flaw: Flaw | None = None
     address: str = ""
     """The address of the client, such as 127.0.0.1:40312."""
+    identity: Identity | None = None
+    """The member whose connection it is; None if connections are not authenticated."""
 
 
 class Response(NamedTuple):

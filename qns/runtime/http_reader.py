@@ -22,6 +22,7 @@ from qns.runtime.http_messages import (
     split_url,
     too_large,
 )
+from qns.runtime.peer_tls import Identity
 
 MOST_HEAD_BYTES: Final = 32_768
 
@@ -48,6 +49,7 @@ class RequestReader:
         self._most_bytes = most_bytes
         self._is_own_host = is_own_host
         self.address = address
+        self.identity: Identity | None = None
         self.jobs: deque[Job] = deque()
         """The requests that have been read and not handled yet."""
         self.has_head = False
@@ -199,5 +201,14 @@ class RequestReader:
         self.has_ended = ends
         method = self._parser.get_method().decode("latin-1")
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        request = Request(method, self._path, self._query, self._headers, body, flaw, self.address)
+        request = Request(
+            method,
+            self._path,
+            self._query,
+            self._headers,
+            body,
+            flaw,
+            self.address,
+            self.identity,
+        )
         self.jobs.append(Job(request, self._version, ends, lingers))

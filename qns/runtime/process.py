@@ -9,10 +9,11 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import time
 from typing import Final
@@ -29,18 +30,22 @@ from qns.runtime.admin.operation import Context
 from qns.runtime.admin.server import AdminServer
 from qns.runtime.configuration import Configuration
 from qns.runtime.drain import Drain
-from qns.runtime.driver import Driver
+from qns.runtime.driver import Driver, Observer
 from qns.runtime.file_limit import connections_within_limit
 from qns.runtime.health import Health
 from qns.runtime.incidents import Incidents
 from qns.runtime.lineage_upkeep import LineageUpkeep
 from qns.runtime.logs import log_event, log_exception
 from qns.runtime.metrics import Metrics
+from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.peer_tls import PeerTls
 from qns.runtime.rehearsal import rehearse
 from qns.runtime.reload import reload
 from qns.runtime.server import MOST_CONNECTIONS, Server
 from qns.runtime.service_manager import ServiceManager
 from qns.runtime.store_upkeep import StoreUpkeep
+from qns.runtime.tls_contexts import anonymous_context
+from qns.runtime.tls_listener import TlsListener
 from qns.runtime.traffic import Traffic
 from qns.runtime.transport import Transport
 from qns.runtime.twin import find_twin
@@ -74,21 +79,29 @@ async def serve(configuration: Configuration, path: Path) -> None:
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    sock = _bound(configuration.listen)
+    tls = _tls_of(configuration)
+    sockets = [_bound(configuration.listen, "listen")]
     try:
+        if configuration.local is not None:
+            sockets.append(_bound(configuration.local, "local"))
         _rehearse(configuration.federation)
-        twin = await find_twin(configuration)
+        twin = await find_twin(configuration, tls)
         if twin is not None:
             raise twin
-        listen = Listen(*sock.getsockname()[:2])
-        running = await Running.start(configuration, sock, listen.url)
+        served = _with_ports(configuration, sockets)
+        members = None if tls is None else sockets[0]
+        running = await Running.start(served, sockets[-1], served.local_url, tls, members)
+        running.stores.configuration = configuration  # as in the file, with which it is compared
     except BaseException:
-        sock.close()
+        for each in sockets:
+            each.close()
         raise
     hang_up = asyncio.Event()
     loop.add_signal_handler(signal.SIGHUP, hang_up.set)
     manager = ServiceManager.from_environment()
-    status = f"{configuration.organisation} listens on {listen.url}"
+    status = f"{configuration.organisation} listens on {served.url}"
+    if served.local is not None:
+        status += f" for other peers, and on {served.local_url} for its own users"
     reloading = loop.create_task(_reload_at(hang_up, running, path, manager, status))
     watching = loop.create_task(manager.watch())
     print(status, flush=True)
@@ -114,6 +127,8 @@ async def _reload_at(
         hang_up.clear()
         manager.reloading()
         try:
+            if running.tls is not None:
+                running.tls.own.refresh(always=True)
             stores.configuration = await reload(running.driver, stores.configuration, path)
         except Exception:  # the next signal may succeed
             log_exception("the configuration was not reloaded")
@@ -131,19 +146,30 @@ class Running:
     admin: AdminServer
     upkeep: StoreUpkeep
     lineage: LineageUpkeep
+    tls: PeerTls | None
 
     @classmethod
-    async def start(cls, configuration: Configuration, sock: socket.socket, url: str) -> Running:
+    async def start(
+        cls,
+        configuration: Configuration,
+        sock: socket.socket,
+        url: str,
+        tls: PeerTls | None = None,
+        members: socket.socket | None = None,
+    ) -> Running:
+        """Starts a peer on bound sockets: one for all, or with TLS also one for the members."""
         traffic = Traffic()
         metrics = Metrics(traffic)
         stores = Stores(configuration)
         drain = Drain(configuration.drain)
         # The driver needs the transport, and the transport gets endpoints from the driver's peer.
-        transport = Transport(lambda name: _endpoint_of(driver.status.federation, name), traffic)
+        transport = Transport(
+            lambda name: _endpoint_of(driver.status.federation, name), traffic, tls=tls
+        )
         driver = Driver(
             stores.open,
             transport.send,
-            observers=(metrics.observe, Incidents().observe),
+            observers=(metrics.observe, Incidents().observe, *_observers(tls)),
             on_commit=metrics.committed,
             refuse=drain.refusal,
         )
@@ -154,18 +180,24 @@ class Running:
             await transport.close()
             stores.close()
             raise
-        health = Health(driver, configuration.store, time(), drain, configuration.served)
+        own = None
+        if tls is not None:
+            own, tls.federation = tls.own, lambda: driver.status.federation
+        health = Health(driver, configuration.store, time(), drain, configuration.served, own)
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
-        server = Server(driver, Endpoints(driver), health, metrics, traffic, most)
-        context = Context(configuration, driver, health, metrics, drain)
+        server = Server(driver, Endpoints(driver), health, metrics, traffic, most, tls=tls)
+        context = Context(configuration, driver, health, metrics, drain, tls)
         admin = AdminServer(configuration.admin, context)
         upkeep = StoreUpkeep(driver, stores.current)
         lineage = LineageUpkeep(driver)
-        running = cls(stores, driver, transport, server, admin, upkeep, lineage)
+        running = cls(stores, driver, transport, server, admin, upkeep, lineage, tls)
         try:
             await admin.start()
-            await server.start(sock, url)
+            await server.start(sock, url, _local_tls(configuration))
+            if tls is not None and members is not None:
+                await server.start_members(members)
+                tls.start()
             upkeep.start()
             lineage.start()
         except BaseException:
@@ -183,7 +215,7 @@ class Running:
             logging.INFO,
             "started",
             organisation=configuration.organisation,
-            url=url,
+            url=url if tls is None else configuration.url,
             version=__version__,
             epoch=driver.status.epoch,
             document=driver.status.federation.version,
@@ -194,6 +226,8 @@ class Running:
 
     async def stop(self) -> None:
         """Answers pending requests, finishes the current turn and closes everything."""
+        if self.tls is not None:
+            self.tls.stop()
         self.upkeep.stop()
         await self.admin.stop()
         await self.server.stop()
@@ -274,7 +308,43 @@ def _endpoint_of(federation: Federation, name: str) -> str:
     return federation[name].endpoint if name in federation else ""
 
 
-def _bound(listen: Listen) -> socket.socket:
+def _observers(tls: PeerTls | None) -> Iterator[Observer]:
+    """Yields what closes the connections of former members as soon as a document is in force."""
+    if tls is not None:
+        yield lambda _, __: tls.take_document()
+
+
+def _tls_of(configuration: Configuration) -> PeerTls | None:
+    """Reads the key and the certificate; raises ValueRefused if they cannot be used."""
+    if configuration.tls is None:
+        return None
+    return PeerTls(OwnCertificate.read(configuration.tls), lambda: configuration.federation)
+
+
+def _local_tls(configuration: Configuration) -> TlsListener | None:
+    """Returns the listener for users over TLS; None if they are served in plain HTTP."""
+    if configuration.local_tls is None:
+        return None
+    own = OwnCertificate.read(configuration.local_tls)
+
+    def context() -> ssl.SSLContext:
+        own.refresh()
+        return anonymous_context(own)
+
+    return TlsListener(context)
+
+
+def _with_ports(configuration: Configuration, sockets: list[socket.socket]) -> Configuration:
+    """Returns the configuration with the ports that the system has chosen for port 0."""
+    listen, *local = (Listen(*each.getsockname()[:2]) for each in sockets)
+    if configuration.listen.port:
+        listen = configuration.listen
+    if configuration.local is None or configuration.local.port:
+        return replace(configuration, listen=listen)
+    return replace(configuration, listen=listen, local=local[0])
+
+
+def _bound(listen: Listen, key: str) -> socket.socket:
     """Returns a socket that is bound but does not listen yet, so that no client has to wait."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -286,7 +356,7 @@ def _bound(listen: Listen) -> socket.socket:
         sock.close()
         raise QnsError(
             f"cannot listen on {listen.url}: {error.strerror or error}",
-            remedy="stop the program that uses the port, or set another one with listen",
+            remedy=f"stop the program that uses the port, or set another one with {key}",
         ) from None
     sock.setblocking(False)
     return sock

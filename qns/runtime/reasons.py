@@ -45,6 +45,10 @@ class ReasonKind(Enum):
     DROPPED_EVENTS = "dropped_events"
     BUFFER_FULL = "buffer_full"
     PENDING = "pending"
+    KEY_UNUSABLE = "key_unusable"
+    CERTIFICATE_UNNAMED = "certificate_unnamed"
+    CERTIFICATE_EXPIRED = "certificate_expired"
+    CERTIFICATE_EXPIRES = "certificate_expires"
 
 
 class Remedy(NamedTuple):
@@ -162,6 +166,22 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
     ReasonKind.PENDING: Remedy(
         "the producer must answer: find out why it does not", "qns peer connections"
     ),
+    ReasonKind.KEY_UNUSABLE: Remedy(
+        "put a key and its certificate into the configured files; until then the former ones stay "
+        "in use, and the peer cannot start again",
+        "qns certificates show",
+    ),
+    ReasonKind.CERTIFICATE_UNNAMED: Remedy(
+        "install a document that names it, or put the former key and certificate back",
+        "qns peer document install",
+    ),
+    ReasonKind.CERTIFICATE_EXPIRED: Remedy(
+        "make a new one, and let the next version of the document name it", "qns certificates make"
+    ),
+    ReasonKind.CERTIFICATE_EXPIRES: Remedy(
+        "make a new one, and let the next version of the document name both",
+        "qns certificates make",
+    ),
 }
 
 _FAILING: Final = frozenset(
@@ -171,6 +191,9 @@ _FAILING: Final = frozenset(
         ReasonKind.DISK_FULL,
         ReasonKind.FENCED_OUT,
         ReasonKind.DOCUMENT_CLOSED,
+        ReasonKind.KEY_UNUSABLE,
+        ReasonKind.CERTIFICATE_UNNAMED,
+        ReasonKind.CERTIFICATE_EXPIRED,
     )
 )
 

@@ -27,7 +27,7 @@ async def reload(driver: Driver, running: Configuration, path: Path) -> Configur
     """
     try:
         new = read_configuration(path)
-        await install_configured(driver, new.document)
+        await install_configured(driver, new.document, has_tls=running.has_tls)
     except QnsError as error:
         log_event(logging.ERROR, "the configuration was not reloaded", reason=str(error))
         return running

@@ -1,7 +1,8 @@
 """Server: receives HTTP requests, passes each to the driver and sends the answer.
 
 `POST /peer` and `POST /local` are the two SOAP ports; `GET /health` and `GET /metrics` report the
-state of the peer. Connections, bytes and the time to receive a body are bounded.
+state of the peer. Connections, bytes and the time to receive a body are bounded. With mutual TLS,
+other peers have a listener of their own, which serves nothing but the port Peer.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from qns.runtime.addresses import host_names
 from qns.runtime.admission import Admission
 from qns.runtime.driver import Driver
 from qns.runtime.health import Health
-from qns.runtime.http import HttpServer, Respond
+from qns.runtime.http import Handle, HttpServer, Respond
 from qns.runtime.http_messages import Request, Response
 from qns.runtime.log_reason import log_reason
 from qns.runtime.logs import LOG, log_event, log_exception
 from qns.runtime.metrics import Metrics
+from qns.runtime.peer_tls import PeerTls
+from qns.runtime.tls_listener import TlsListener
 from qns.runtime.traffic import RECEIVED, Traffic
 from qns.soap.endpoint import Call, Endpoint, HttpReply, SoapRefusal
 from qns.soap.hardening import LOCAL, PEER
@@ -47,6 +50,9 @@ LONGEST_WAIT_S: Final = 60.0
 STOP_WITHIN_S: Final = 10.0
 
 _NOT_FOUND: Final = "there is nothing here: use POST /peer, POST /local or GET /peer?wsdl"
+_PEER_IS_ELSEWHERE: Final = "the port Peer is served only over mutual TLS, at another address"
+_MEMBERS_ONLY: Final = "there is nothing here for other peers: use POST /peer or GET /health"
+_NOT_NAMED: Final = "a request of no member was refused"
 _PORTS: Final = {"/peer": Port.PEER, "/local": Port.LOCAL}
 _MOST_BYTES: Final = {"/peer": PEER.bytes, "/local": LOCAL.bytes}
 
@@ -65,7 +71,11 @@ class Server:
     body_within_s: float = BODY_WITHIN_S
     parts: Assembly = field(default_factory=Assembly)
     admission: Admission = field(init=False)
+    tls: PeerTls | None = None
+    """Who may call the port Peer; None if it is served in plain HTTP beside the port Local."""
     _http: HttpServer | None = None
+    _members: HttpServer | None = None
+    """Serves the members over TLS."""
     _url: str = ""
     _names: frozenset[str] = frozenset()
     """The host names of the address on which this server listens."""
@@ -73,26 +83,40 @@ class Server:
     def __post_init__(self) -> None:
         self.admission = Admission(self.most_connections)
 
-    async def start(self, sock: socket.socket, url: str) -> None:
+    async def start(self, sock: socket.socket, url: str, tls: TlsListener | None = None) -> None:
         """Listens on a bound socket; `url` is its address for clients."""
         self._url = url
         self._names = host_names(url)
-        self._http = HttpServer(
-            self._handle,
+        is_own_host = self._is_own_host if tls is None else _is_any_host
+        self._http = self._new_http(self._handle, is_own_host)
+        await self._http.start(sock, tls)
+
+    async def start_members(self, sock: socket.socket) -> None:
+        """Listens for other peers, over mutual TLS, on a bound socket."""
+        assert self.tls is not None
+        self._members = members = self._new_http(self._handle_member, _is_any_host)
+        members.identify = self.tls.identify
+        self.tls.connections = lambda: members.connections
+        await members.start(sock, TlsListener(self.tls.server_context))
+
+    def _new_http(self, handle: Handle, is_own_host: Callable[[str], bool]) -> HttpServer:
+        most = self.most_connections if self.tls is None else max(1, self.most_connections // 2)
+        return HttpServer(
+            handle,
             lambda path: _MOST_BYTES.get(path, 0),
-            self.most_connections,
+            most,
             self.body_within_s,
-            self._is_own_host,
+            is_own_host,
         )
-        await self._http.start(sock)
 
     async def stop(self) -> None:
         """Accepts no more connections and answers pending requests."""
-        if self._http is not None:
-            stopping = asyncio.create_task(self._http.stop(STOP_WITHIN_S))
+        listeners = [each for each in (self._http, self._members) if each is not None]
+        if listeners:
+            stopping = [asyncio.create_task(each.stop(STOP_WITHIN_S)) for each in listeners]
             await asyncio.sleep(0)  # from now on, pulls are answered immediately
             self.driver.waiters.wake_all()
-            await stopping
+            await asyncio.gather(*stopping)
 
     def _is_own_host(self, host: str) -> bool:
         status = self.driver.status
@@ -106,8 +130,29 @@ class Server:
         path = request.path
         port = _PORTS.get(path)
         if port is not None and request.method == "POST":
+            if port is Port.PEER and self.tls is not None:
+                respond(_text(404, _PEER_IS_ELSEWHERE))
+                return None
             return _Posted(self, port, self.endpoint(), respond, request).begin()
         respond(self._other(path, port, request))
+        return None
+
+    def _handle_member(self, request: Request, respond: Respond) -> asyncio.Task[None] | None:
+        """Handles a request on the listener of the members."""
+        assert self.tls is not None
+        member = self.tls.organisation(request.identity)
+        if not member:
+            log_event(logging.WARNING, _NOT_NAMED, address=request.address)
+            respond(_text(403, f"{_NOT_NAMED}: its certificate is not in force"))
+        elif request.path == "/peer" and request.method == "POST":
+            return _Posted(self, Port.PEER, self.endpoint(), respond, request, member).begin()
+        elif request.path == "/peer":
+            respond(self._other(request.path, Port.PEER, request))
+        elif request.path == "/health" and request.method == "GET":
+            body = json.dumps(self.health.for_members(), ensure_ascii=False).encode()
+            respond(Response(200, body, "application/json; charset=utf-8"))
+        else:
+            respond(_text(404, _MEMBERS_ONLY))
         return None
 
     def _other(self, path: str, port: Port | None, request: Request) -> Response:
@@ -153,8 +198,17 @@ class Server:
                 if not await waiter.wait(left):
                     return output
 
-    def ask(self, input: Received | LocalRequest, on_answer: OnAnswer) -> None:
-        """Passes an input to the driver; keeps the parts of a large change until it is complete."""
+    def ask(
+        self, input: Received | LocalRequest, on_answer: OnAnswer, member: str | None = None
+    ) -> None:
+        """Passes an input to the driver; keeps the parts of a large change until it is complete.
+
+        `member` is the organisation whose connection it is, if that is known: it may speak only
+        for itself. Nothing is kept of an input in the name of another.
+        """
+        if isinstance(input, Received) and member not in (None, input.envelope.sender):
+            on_answer(self._forged(input.envelope.sender, member))
+            return
         body = input.envelope.body if isinstance(input, Received) else None
         if not isinstance(input, Received) or not isinstance(body, ViewPart | PartedChange):
             self.driver.ask(input, on_answer)
@@ -178,6 +232,15 @@ class Server:
             return
         on_answer(Envelope(status.organisation, status.federation.version, (), reply))
 
+    def _forged(self, sender: str, member: str | None) -> Envelope:
+        status = self.driver.status
+        reason = (
+            f"the connection is that of {member}, and the message says that {shorten(sender)} "
+            f"sends it: the peer of {member} may speak only for {member}"
+        )
+        fault = Fault(reason, permanent=True)
+        return Envelope(status.organisation, status.federation.version, (), fault)
+
     @property
     def _is_closing(self) -> bool:
         return self._http is None or not self._http.is_serving
@@ -192,6 +255,8 @@ class _Posted:
     endpoint: Endpoint
     respond: Respond
     request: Request
+    member: str | None = None
+    """The organisation whose connection it is; None if connections are not authenticated."""
     started: float = field(default_factory=perf_counter)
     call: Call | None = None
     is_admitted: bool = False
@@ -212,7 +277,7 @@ class _Posted:
             self.call = call = self.endpoint.decode(self.port, request.headers, request.body)
             if call.wait_s and isinstance(call.input, PullDeliveries):
                 return asyncio.get_running_loop().create_task(self._wait(call))
-            self.server.ask(call.input, self.answered)
+            self.server.ask(call.input, self.answered, self.member)
         except SoapRefusal as refusal:
             self._answer(refusal.reply, "refused", refusal.error)
         except Exception:
@@ -284,6 +349,8 @@ class _Posted:
         call = self.call
         if call is not None:
             fields |= {"caller": _caller(call), "message_id": call.message_id}
+        if self.member is not None:
+            fields["member"] = self.member
         fields["address"] = self.request.address
         log_event(level, words, **fields, ms=round((perf_counter() - self.started) * 1000, 3))
 
@@ -309,6 +376,11 @@ def _outcome(output: Output) -> str:
     if isinstance(output, QnsError):
         return "busy" if isinstance(output, Busy | StoreFailed) else "fault"
     return "fault" if isinstance(output, Envelope) and isinstance(output.body, Fault) else "ok"
+
+
+def _is_any_host(_: str) -> bool:
+    """Over TLS the certificate decides whether a client has found the right server."""
+    return True
 
 
 def _text(status: int, words: str, **headers: str) -> Response:

@@ -8,9 +8,10 @@ decide when to retry: after pauses that double and differ from link to link.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 import aiohttp
@@ -21,6 +22,8 @@ from qns.errors import QnsError
 from qns.runtime.addresses import checked_endpoint, peer_url
 from qns.runtime.causes import cause_of
 from qns.runtime.logs import LOG, log_event
+from qns.runtime.peer_tls import PeerTls, Pin
+from qns.runtime.tls_contexts import Pinned
 from qns.runtime.traffic import SENT, Traffic
 from qns.soap.hardening import PEER
 from qns.soap.parts import in_parts
@@ -37,6 +40,11 @@ _MESSAGE_ID: Final = "urn:uuid:"
 _UNUSABLE: Final = "the answer is not that of a peer of QNS"
 
 
+class _PinnedSession(NamedTuple):
+    pin: Pin
+    session: aiohttp.ClientSession
+
+
 class Transport:
     def __init__(
         self,
@@ -44,16 +52,29 @@ class Transport:
         traffic: Traffic,
         *,
         answer_within_s: float = ANSWER_WITHIN_S,
+        tls: PeerTls | None = None,
     ) -> None:
-        """`endpoint_of` returns the endpoint of an organisation, or "" if there is none."""
+        """`endpoint_of` returns the endpoint of an organisation, or "" if there is none.
+
+        With `tls` every call is over mutual TLS, and without it none.
+        """
         self._endpoint_of = endpoint_of
+        self._tls = tls
+        self._answer_within_s = answer_within_s
+        self._sessions: dict[str, _PinnedSession] = {}
+        """The sessions of calls over TLS, for each organisation."""
         self._traffic = traffic
         self._refused: set[str] = set()
         """Endpoints for which a warning was logged."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S),
+        self._plain = self._new_session(True)
+
+    def _new_session(self, pinned: Pinned | bool) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S, ssl=pinned),
             timeout=aiohttp.ClientTimeout(
-                total=answer_within_s, connect=CONNECT_WITHIN_S, sock_connect=CONNECT_WITHIN_S
+                total=self._answer_within_s,
+                connect=CONNECT_WITHIN_S,
+                sock_connect=CONNECT_WITHIN_S,
             ),
             trust_env=False,
             auto_decompress=False,
@@ -62,7 +83,24 @@ class Transport:
         )
 
     async def close(self) -> None:
-        await self._session.close()
+        for each in (self._plain, *(pinned.session for pinned in self._sessions.values())):
+            await each.close()
+
+    async def _session_for(self, to: str) -> tuple[aiohttp.ClientSession, ssl.SSLContext | bool]:
+        """Returns the session of calls to an organisation; raises FederationError.
+
+        Over TLS, a new document or a new key begins a new one: there is one call at a time to each
+        organisation, so that none is under way on the former.
+        """
+        if self._tls is None:
+            return self._plain, True
+        pin = self._tls.pin(to)
+        known = self._sessions.get(to)
+        if known is None or known.pin is not pin:
+            self._sessions[to] = _PinnedSession(pin, self._new_session(pin.pinned))
+            if known is not None:
+                await known.session.close()
+        return self._sessions[to].session, pin.context
 
     async def send(self, send: Send) -> Envelope | str:
         """Sends a request, a large one in parts; returns the answer, or why there is none."""
@@ -70,33 +108,41 @@ class Transport:
         if not endpoint:
             return "the federation document has no endpoint for it"
         try:
-            url = peer_url(checked_endpoint(endpoint))
+            url = peer_url(checked_endpoint(endpoint, has_tls=self._tls is not None))
+            session, context = await self._session_for(send.to)
         except QnsError as error:
             self._warn_once(endpoint, str(error), send.to)
             return str(error)
         answer: Envelope | str = ""
         for envelope in in_parts(send.envelope):
-            answer = await self._call(send.to, url, envelope)
+            answer = await self._call(send.to, url, envelope, session, context)
             if isinstance(answer, str) or isinstance(answer.body, Fault):
                 break
         return answer
 
-    async def _call(self, to: str, url: str, envelope: Envelope) -> Envelope | str:
+    async def _call(
+        self,
+        to: str,
+        url: str,
+        envelope: Envelope,
+        session: aiohttp.ClientSession,
+        context: ssl.SSLContext | bool,
+    ) -> Envelope | str:
         message_id = f"{_MESSAGE_ID}{uuid4()}"
         body, action = write_call(envelope, message_id)
         started = perf_counter()
         answer: Envelope | str
         size = 0
         try:
-            async with self._session.post(
-                url, data=body, headers=_headers(action), allow_redirects=False
+            async with session.post(
+                url, data=body, headers=_headers(action), allow_redirects=False, ssl=context
             ) as response:
                 content = await _content(response)
                 size = len(content)
                 answer = read_reply(envelope, response.status, content, to) or _UNUSABLE
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             outcome = "timeout" if isinstance(error, TimeoutError) else "unanswered"
-            answer = cause_of(error)
+            answer = cause_of(error, has_tls=self._tls is not None)
         else:
             outcome = _outcome(answer)
             if not isinstance(answer, str) and answer.sender != to:

@@ -11,18 +11,19 @@ from typing import Final
 from qns.errors import NotAllowed
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import Answer, ask_health
+from qns.runtime.peer_tls import PeerTls
 
 _ANSWER_WITHIN_S: Final = 2.0
 """A start waits for an answer as long as this."""
 
 
-async def find_twin(configuration: Configuration) -> NotAllowed | None:
+async def find_twin(configuration: Configuration, tls: PeerTls | None = None) -> NotAllowed | None:
     """Returns the error with which a start is refused; None if nobody answers as this peer."""
     me, federation = configuration.organisation, configuration.federation
     endpoint = federation[me].endpoint
     if not endpoint:
         return None
-    answer = (await ask_health([endpoint], _ANSWER_WITHIN_S))[endpoint]
+    answer = (await ask_health({endpoint: me}, _ANSWER_WITHIN_S, tls))[endpoint]
     if not isinstance(answer, Answer) or answer.organisation != me:
         return None
     if answer.state.get("federation") != federation.name:

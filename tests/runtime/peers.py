@@ -22,9 +22,11 @@ from qns.d2q.schema import Schema
 from qns.d2q.shipped import AGENCIES
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
+from qns.federation.new_certificate import NewCertificate
 from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.iil.requests import Answer, ListSubscriptions, Publish, Request, Subscriptions
 from qns.soap.local_client import read_local, write_local
+from tests.certificates import certificate
 
 QUICK = """
 [tuning]
@@ -72,6 +74,44 @@ def configure(folder: Path, federation: Federation, name: str, more: str = QUICK
     # The folder stands for the whole host, so the lineage is in it.
     path.write_text(f'{head}lineage = "{name}.db.lineage"\n{more}', "utf-8")
     return path
+
+
+def agencies_over_tls() -> Federation:
+    """Returns the three agencies on free ports, with a TLS certificate each."""
+    federation = agencies_on_loopback()
+    organisations = {
+        name: replace(
+            each,
+            endpoint=each.endpoint.replace("http:", "https:"),
+            tls=(certificate(name).certificate,),
+        )
+        for name, each in federation.organisations.items()
+    }
+    return replace(federation, organisations=organisations)
+
+
+def tls_files(folder: Path, name: str, own: NewCertificate) -> None:
+    """Writes the key and the certificate of an organisation, each at once."""
+    for end, content in (("key", own.key), ("pem", own.certificate.encode())):
+        new = folder / f"{name}.tls.{end}.new"
+        new.write_bytes(content)
+        new.replace(folder / f"{name}.tls.{end}")
+
+
+def tls_peer_in(
+    folder: Path,
+    federation: Federation,
+    name: str,
+    more: str = QUICK,
+    own: NewCertificate | None = None,
+) -> PeerProcess:
+    """Returns the peer of one organisation over mutual TLS, in a folder of its own."""
+    folder.mkdir(exist_ok=True)
+    tls_files(folder, name, own or certificate(name))
+    local = f"127.0.0.1:{free_ports(1)[0]}"
+    tls = f'\n[tls]\ncertificate = "{name}.tls.pem"\nkey = "{name}.tls.key"\n'
+    path = configure(folder, federation, name, f'local = "{local}"\n{more}{tls}')
+    return PeerProcess(path, f"http://{local}/")
 
 
 def eventually(look: Callable[[], T | None], what: str) -> T:

@@ -34,6 +34,7 @@ from qns.edl.messages import (
 )
 from qns.edl.requests import Send
 from qns.federation.document_xml import write_federation
+from qns.federation.new_certificate import NewCertificate, new_certificate
 from qns.iil.requests import InstallDocument, ListSubscriptions, Publish, Subscribe
 from qns.peer.backoff import Backoff
 from qns.peer.gateway import Gateway
@@ -46,12 +47,15 @@ from qns.runtime import health as health_module
 from qns.runtime.addresses import listen_of
 from qns.runtime.drain import Drain
 from qns.runtime.health import Health
+from qns.runtime.own_certificate import OwnCertificate, TlsFiles
 from qns.runtime.reasons import FAILING, REMEDIES, Reason, ReasonKind, overall_status
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
 from qns.store.sqlite import LOW_WATER_BYTES, SqliteStore
+from tests.certificates import certificate, expired
 from tests.federation.signing import root_set, rooted, sign
 from tests.runtime.driver_stage import FEDERATION, Stage, run, staged
+from tests.runtime.peers import tls_files
 
 QUICK = Tuning(first_pause_s=0.01, longest_pause_s=0.02, gossip_every_s=0.05)
 Situation = Callable[[Path], Awaitable[list[Reason]]]
@@ -230,6 +234,56 @@ async def document_has_another_endpoint_for_this_peer(folder: Path) -> list[Reas
         moved = FEDERATION.with_endpoints({"INPS": "http://127.0.0.1:9799/"})
         await stage.ask(InstallDocument(write_federation(moved)))
         return health.reasons()
+
+
+def own_of(folder: Path, new: NewCertificate) -> OwnCertificate:
+    tls_files(folder, "INPS", new)
+    return OwnCertificate.read(TlsFiles(folder / "INPS.tls.pem", folder / "INPS.tls.key"))
+
+
+async def reasons_of_certificate(
+    folder: Path, new: NewCertificate, spoil: bytes = b""
+) -> list[Reason]:
+    """Returns the reasons of a peer with a certificate that the document names."""
+    async with staged(folder) as stage:
+        own = own_of(folder, new)
+        named = FEDERATION.with_certificates("INPS", tls=[new.certificate])
+        await stage.ask(InstallDocument(write_federation(named)))
+        if spoil:
+            own.files.key.write_bytes(spoil)
+            own.refresh()
+        return Health(stage.driver, folder / "inps.db", time(), own=own).reasons()
+
+
+def test_valid_certificate_that_the_document_names_is_no_reason(tmp_path: Path) -> None:
+    async def story() -> None:
+        reasons = await reasons_of_certificate(tmp_path, certificate("INPS"))
+        assert not {each.kind.value for each in reasons if "certificate" in each.kind.value}
+        assert ReasonKind.KEY_UNUSABLE not in {each.kind for each in reasons}
+
+    run(story())
+
+
+@situation(ReasonKind.KEY_UNUSABLE)
+async def key_file_is_spoiled(folder: Path) -> list[Reason]:
+    return await reasons_of_certificate(folder, certificate("INPS"), spoil=b"no key")
+
+
+@situation(ReasonKind.CERTIFICATE_UNNAMED)
+async def document_does_not_name_the_certificate(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        own = own_of(folder, certificate("INPS"))
+        return Health(stage.driver, folder / "inps.db", time(), own=own).reasons()
+
+
+@situation(ReasonKind.CERTIFICATE_EXPIRED)
+async def certificate_has_expired(folder: Path) -> list[Reason]:
+    return await reasons_of_certificate(folder, expired("INPS"))
+
+
+@situation(ReasonKind.CERTIFICATE_EXPIRES)
+async def certificate_expires_soon(folder: Path) -> list[Reason]:
+    return await reasons_of_certificate(folder, new_certificate("INPS", time(), days=29))
 
 
 @situation(ReasonKind.UNREACHABLE)

@@ -32,7 +32,8 @@ _EXAMPLES = ("qns demo",)
 _INTRODUCTION: tuple[Part, ...] = (
     ("QNS", "bold"),
     ": three agencies share data on enterprises and subscribe to changes of its quality\n"
-    "(the worked case of the thesis, table 5.1 and figure 5.5; three processes that use SOAP)",
+    "(the worked case of the thesis, table 5.1 and figure 5.5; three processes that use SOAP\n"
+    "over mutual TLS, with certificates made for this demo)",
 )
 
 

@@ -1,5 +1,6 @@
 """Peers: the peers of three agencies as processes, with their files in one folder.
 
+They authenticate each other by mutual TLS, with certificates that are made for each demo.
 CoC has capability 1, so an event for both other agencies goes to INAIL, and from there to INPS.
 """
 
@@ -15,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from random import Random
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final
 
 from qns.errors import QnsError
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
+from qns.federation.new_certificate import NewCertificate, new_certificate
 from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.runtime.admin.client import call
 from qns.runtime.configuration import read_admin_path
@@ -28,6 +30,8 @@ from qns.runtime.configuration import read_admin_path
 READY_WITHIN_S: Final = 30.0
 _STOP_WITHIN_S: Final = 10.0
 _PORTS: Final = range(15_000, 32_000)  # below the ephemeral ports
+_DAYS: Final = 30
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _CAPABILITIES: Final = {"CoC": 1}
 _TUNING: Final = """
 [tuning]
@@ -49,6 +53,7 @@ class PeerProcess:
 
     name: str
     url: str
+    """Where its users and programs reach it."""
     folder: Path
     process: subprocess.Popen[bytes] | None = None
 
@@ -169,14 +174,21 @@ class DemoPeers:
     @classmethod
     def prepared(cls, folder: Path) -> DemoPeers:
         """Writes the configuration of all peers. Does not start them."""
-        federation = _federation(free_ports(len(AGENCIES_FEDERATION.organisations)))
+        names = list(AGENCIES_FEDERATION.organisations)
+        ports = free_ports(2 * len(names))
+        made = {name: new_certificate(name, time(), days=_DAYS) for name in names}
+        federation = _federation(ports[: len(names)], made)
         (folder / "federation.xml").write_bytes(write_federation(federation))
         peers = cls()
-        for name, organisation in federation.organisations.items():
-            peer = peers.peers[name] = PeerProcess(name, organisation.endpoint, folder)
+        for name, port in zip(names, ports[len(names) :], strict=True):
+            peer = peers.peers[name] = PeerProcess(name, f"http://127.0.0.1:{port}/", folder)
+            with open(os.open(folder / f"{name}.tls.key", _NEW, 0o600), "wb") as key:
+                key.write(made[name].key)
+            (folder / f"{name}.tls.pem").write_text(made[name].certificate, encoding="ascii")
             peer.configuration.write_text(
                 f'organisation = "{name}"\nfederation = "federation.xml"\n'
-                f'lineage = "{name}.db.lineage"\n{_TUNING}',
+                f'lineage = "{name}.db.lineage"\nlocal = "127.0.0.1:{port}"\n'
+                f'{_TUNING}\n[tls]\ncertificate = "{name}.tls.pem"\nkey = "{name}.tls.key"\n',
                 encoding="utf-8",
             )
         return peers
@@ -205,14 +217,15 @@ class DemoPeers:
         return sum(peer.sent(operation) for peer in self.peers.values())
 
 
-def _federation(ports: Iterable[int]) -> Federation:
+def _federation(ports: Iterable[int], made: Mapping[str, NewCertificate]) -> Federation:
     known: Mapping[str, int] = dict(zip(AGENCIES_FEDERATION.organisations, ports, strict=True))
     return replace(
         AGENCIES_FEDERATION,
         organisations={
             name: replace(
                 each,
-                endpoint=f"http://127.0.0.1:{known[name]}/",
+                endpoint=f"https://127.0.0.1:{known[name]}/",
+                tls=(made[name].certificate,),
                 capability=_CAPABILITIES.get(name, each.capability),
             )
             for name, each in AGENCIES_FEDERATION.organisations.items()

@@ -13,6 +13,7 @@ from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
 from qns.runtime.health import Health
 from qns.runtime.metrics import Metrics
+from qns.runtime.peer_tls import PeerTls
 
 Arguments = Mapping[str, Any]
 Result = dict[str, Any]
@@ -33,6 +34,7 @@ class Context:
     health: Health
     metrics: Metrics
     drain: Drain
+    tls: PeerTls | None = None
     copying: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the store is copied."""
 

@@ -10,7 +10,7 @@ from qns.runtime.connections import check_running
 
 async def _run(context: Context, _: Arguments, __: Report) -> Result:
     status = context.driver.status
-    found = await check_running(status)
+    found = await check_running(status, context.tls)
     return {
         "organisation": status.organisation,
         "findings": [{**each._asdict(), "verdict": each.verdict.value} for each in found],

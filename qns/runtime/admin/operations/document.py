@@ -22,7 +22,7 @@ async def _install(context: Context, arguments: Arguments, _: Report) -> Result:
             f"version {old.version} is in force, and this is version {new.version}",
             remedy=f"a change needs the next version: {old.version + 1}",
         )
-    found = await install_document(context.driver, xml)
+    found = await install_document(context.driver, xml, has_tls=context.configuration.has_tls)
     return {
         "federation": new.name,
         "before": old.version,

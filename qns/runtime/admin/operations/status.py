@@ -13,7 +13,8 @@ async def _run(context: Context, _: Arguments, __: Report) -> Result:
     return {
         **context.health.state(),
         "pid": os.getpid(),
-        "listen": context.configuration.listen.url,
+        "listen": context.configuration.url,
+        "local": context.configuration.local_url,
         "store": str(context.configuration.store.absolute()),
         "owed": sum(each.lag_events for each in status.outbound()),
         "custody": status.custody,
