@@ -15,6 +15,7 @@ from benchmarks import (
     bench_matching,
     bench_merging,
     bench_peer,
+    bench_seals,
     bench_soap,
     bench_zones,
     machine,
@@ -51,6 +52,7 @@ SUBJECTS: dict[str, tuple[Callable[[bool, OnProgress], Any], Callable[[Any], str
     "zones": (zones, zones_text),
     "peer": (bench_peer.run, bench_peer.text),
     "soap": (bench_soap.run, bench_soap.text),
+    "seals": (bench_seals.run, bench_seals.text),
     "away": (bench_away.run, bench_away.text),
 }
 

@@ -14,6 +14,7 @@ from benchmarks import (
     bench_matching,
     bench_merging,
     bench_peer,
+    bench_seals,
     bench_soap,
     machine,
     report,
@@ -132,3 +133,10 @@ def test_consumer_that_was_away_gets_everything_in_the_benchmark() -> None:
     assert results["owed"] == 500 + 2 * 100
     assert results["drain_seconds"] > 0.0
     assert "500 events are published while one consumer is away" in bench_away.text(results)
+
+
+def test_seals_are_measured_for_every_algorithm() -> None:
+    rows = bench_seals.run(quick=True, on_progress=lambda _: None)
+    assert {row["algorithm"] for row in rows} == {"ed25519", "ecdsa-p256", "rsa-3072"}
+    assert all(row["check_s"] > row["hash_s"] > 0 for row in rows)
+    assert "| ed25519, 10 in a commit |" in bench_seals.text(rows)

@@ -12,6 +12,7 @@ import pytest
 from qns.d2q.event_xml import MAX_EVENT_BYTES
 from qns.edl import accepted_events, outbound_stream, reachability
 from qns.edl.claims import CLAIMS_AT_ONCE
+from qns.edl.seals import MOST_ROOTS
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
 from qns.edl.view_reader import SLICE_CHARACTERS
@@ -78,6 +79,7 @@ FIXED = {
     "root sets of one federation document": f"{MOST_ROOT_SETS:,}",
     "root keys of one root set": f"{MOST_KEYS:,}",
     "fences of one stream from a producer": f"{MOST_FENCES:,}",
+    "verified roots of seals": f"{MOST_ROOTS:,}",
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",
     "commands of operators at once": str(admin_server.MOST_CONNECTIONS),

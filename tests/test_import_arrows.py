@@ -207,7 +207,10 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     ): "matplotlib, networkx, numba: seconds, and an extra",
     ("qns.cli.commands.lab", "qns.lab.experiments.setups"): "the same",
     **dict.fromkeys(
-        [(f"qns.federation.{name}", "cryptography") for name in ("certificate", "new_certificate")],
+        [
+            (f"qns.federation.{name}", "cryptography")
+            for name in ("certificate", "new_certificate", "seal_keys")
+        ],
         "a tenth of a second that only documents with certificates need",
     ),
 }

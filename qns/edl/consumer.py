@@ -14,9 +14,11 @@ from qns.d2q.schema import Schema
 from qns.edl.claims import Claims
 from qns.edl.forwarder import Forwarder
 from qns.edl.inbound_stream import InboundStream, NewEpoch
+from qns.edl.link import Carried
 from qns.edl.merge_subscriptions_table import ViewState
 from qns.edl.merger import Merger
 from qns.edl.messages import ChangeSub, Fence, Hello, PullGap, Standing, SubChanged
+from qns.edl.seals import Seals
 from qns.federation.document import Federation
 from qns.peer.event_log import EventLog
 from qns.peer.layers import DeliverySink, ViewProgress
@@ -42,6 +44,7 @@ class Consumer:
     claims: Claims
     sink: DeliverySink
     federation: Federation
+    seals: Seals
     streams: dict[tuple[str, int], InboundStream] = field(default_factory=dict)
     """(producer, its incarnation) -> the stream from it."""
     confirmed: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -336,7 +339,7 @@ class Consumer:
             return
         if not forwarder.reachability.is_connected(source) and (
             forwarder.relay_standing(
-                source, self.me, (self.stream(source, incarnation).standing, ()), at
+                source, self.me, Carried(self.stream(source, incarnation).standing), at
             )
         ):
             return

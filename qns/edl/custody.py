@@ -7,6 +7,7 @@ receiver has accepted the event, so that a forwarder goes on after a crash.
 from __future__ import annotations
 
 import json
+from binascii import a2b_base64, b2a_base64
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -143,29 +144,36 @@ def rejection_of(letter: DeadLetterRow) -> Rejection:
 
 
 def write_route(parcel: Parcel) -> str:
-    """Writes incarnation, path and entry of a parcel as JSON."""
+    """Writes incarnation, path, entry and seal of a parcel as JSON.
+
+    The fields of seals are left out if there is no seal, as releases before them wrote it.
+    """
     fields = [parcel.producer_incarnation, parcel.path, _entry_fields(parcel.entry)]
+    if parcel.seal:
+        fields.append(_text(parcel.seal))
     return json.dumps(fields, separators=(",", ":"))
 
 
-def read_route(text: str) -> tuple[int, tuple[str, ...], Entry]:
-    """Returns the incarnation of the producer, the path and the entry."""
-    incarnation, path, fields = json.loads(text)
-    return incarnation, tuple(path), _read_entry(fields)
+def read_route(text: str) -> tuple[int, tuple[str, ...], Entry, bytes]:
+    """Returns the incarnation of the producer, the path, the entry and the seal."""
+    incarnation, path, fields, *seal = json.loads(text)
+    return incarnation, tuple(path), _read_entry(fields), b"".join(map(a2b_base64, seal))
 
 
 def _read_parcel(row: CustodyRow | DeadLetterRow) -> Parcel:
-    incarnation, path, entry = read_route(row.entry)
-    return Parcel((row.source, row.event), incarnation, entry, path, None)
+    incarnation, path, entry, seal = read_route(row.entry)
+    return Parcel((row.source, row.event), incarnation, entry, path, None, seal)
 
 
 def _entry_fields(entry: Entry) -> list[Any]:
-    *fields, children = entry
-    return [*fields, [_entry_fields(child) for child in children]]
+    *fields, children, carriers, proof = entry
+    below = [_entry_fields(child) for child in children]
+    return [*fields, below, carriers, _text(proof)] if proof else [*fields, below]
 
 
 def _read_entry(fields: list[Any]) -> Entry:
-    receiver, incarnation, epoch, number, confirmed, fences, children = fields
+    receiver, incarnation, epoch, number, confirmed, fences, children, *proved = fields
+    carriers, proof = proved or ((), "")
     return Entry(
         receiver,
         incarnation,
@@ -174,4 +182,10 @@ def _read_entry(fields: list[Any]) -> Entry:
         confirmed,
         tuple(Fence(*each) for each in fences),
         tuple(map(_read_entry, children)),
+        tuple(carriers),
+        a2b_base64(proof),
     )
+
+
+def _text(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode()

@@ -105,7 +105,7 @@ class Forwarder:
             return
         for hop in self.routes.hops(receiver, parcel.path)[:1]:
             incarnation, entry = parcel.producer_incarnation, parcel.entry.alone()
-            copy = Parcel(parcel.event, incarnation, entry, parcel.path, None)
+            copy = Parcel(parcel.event, incarnation, entry, parcel.path, None, parcel.seal)
             self.link(hop).parcels[copy.key] = copy
 
     def relay_skip(self, turn: Turn, sender: str, skip: Skip) -> None:
@@ -130,11 +130,10 @@ class Forwarder:
 
     def relay_standing(self, producer: str, consumer: str, carried: Carried, at: float) -> bool:
         """Sends a standing to a producer through another peer; False if no way is known."""
-        _, path = carried
         if consumer != self.me and self.reachability.reachable(producer):
             hops = [producer]
         else:
-            hops = self.routes.hops(producer, path)
+            hops = self.routes.hops(producer, carried.path)
         for hop in hops[:1]:
             self.link(hop).add_standing(producer, consumer, carried, at)
         return bool(hops)
@@ -171,9 +170,8 @@ class Forwarder:
         return [self._notification(turn, link.parcels[key]) for key in link.sent]
 
     def _notification(self, turn: Turn, parcel: Parcel) -> Notification:
-        return notification_of(
-            self.log[parcel.event], turn.now, parcel.entry, (*parcel.path, self.me)
-        )
+        logged, path = self.log[parcel.event], (*parcel.path, self.me)
+        return notification_of(logged, turn.now, parcel.entry, path, parcel.seal)
 
     def handle_outcomes(self, turn: Turn, link: Link, outcomes: Sequence[Outcome]) -> None:
         """Handles the receiver's outcomes for the parcels in the request under way."""
@@ -217,7 +215,8 @@ class Forwarder:
         if parcel.custody is not None:
             self.custody.put(turn, parcel)
         for child in children:
-            adopted = Parcel(parcel.event, parcel.producer_incarnation, child, parcel.path, None)
+            incarnation, path = parcel.producer_incarnation, parcel.path
+            adopted = Parcel(parcel.event, incarnation, child, path, None, parcel.seal)
             if parcel.custody is not None:
                 self.promise(turn, adopted)
             else:
@@ -225,12 +224,12 @@ class Forwarder:
 
 
 def notification_of(
-    logged: LoggedEvent, now: float, entry: Entry, path: tuple[str, ...]
+    logged: LoggedEvent, now: float, entry: Entry, path: tuple[str, ...], seal: bytes = b""
 ) -> Notification:
     """Returns the notification that brings the event to the receiver of the entry."""
     incarnation, epoch, sequence = logged.position
     source, event = logged.key
     remaining_s = max(0.0, logged.expires_at - now)
     return Notification(
-        source, incarnation, epoch, sequence, event, logged.xml, remaining_s, entry, path
+        source, incarnation, epoch, sequence, event, logged.xml, remaining_s, entry, path, seal
     )

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from qns.d2q.event_xml import read_event
 from qns.edl.inbound_stream import InboundStream, Place
+from qns.edl.item_checks import TAKEN, check_item
 from qns.edl.link import Parcel
 from qns.edl.messages import (
     Entry,
@@ -38,7 +39,6 @@ from qns.peer.turn import Turn
 if TYPE_CHECKING:
     from qns.edl.consumer import Consumer
 
-TAKEN: Final = Outcome(True)
 Accepted = list[LoggedEvent]
 """Events that are accepted but not offered to the users yet, in order."""
 
@@ -126,12 +126,13 @@ class Intake:
         epoch, last = stream.epoch, stream.last
         most, path_from_producer = consumer.tuning.most_events, (stream.producer,)
         offered_to, past = consumer.sink.newest_subscription(), log.past.repeatable(producer)
+        seals = consumer.seals if consumer.seals.requires(producer) else None
         found: list[LoggedEvent] = []
         for item in items:
             if type(item) is not Notification:
                 break
-            source, incarnation, published_in, sequence, id, xml, remaining_s, entry, path = item
-            receiver, receiver_incarnation, numbered_in, number, _, _, children = entry
+            source, incarnation, published_in, sequence, id, xml, remaining_s, entry, path, _ = item
+            receiver, receiver_incarnation, numbered_in, number, _, _, children, _, _ = entry
             last += 1
             if (
                 source != producer
@@ -145,6 +146,7 @@ class Intake:
                 or (source, id) in log
                 or id in past
                 or log.in_memory >= most
+                or (seals is not None and seals.flaw(turn.now, producer, item) is not None)
             ):
                 break
             try:
@@ -167,9 +169,9 @@ class Intake:
         self.offer(turn, accepted)  # earlier events are offered before the item changes anything
         consumer = self.consumer
         entry = entry_of(item)
-        rejection = self._rejection(sender, item, entry)
-        if rejection is not None:
-            return rejection
+        verdict = check_item(turn, consumer, sender, item)
+        if verdict is not None:
+            return verdict
         if entry.receiver != consumer.me:
             return self._relay(turn, sender, item)
         if (
@@ -196,33 +198,6 @@ class Intake:
             return TAKEN
         return self._take_in(turn, stream, item, place, accepted)
 
-    def _rejection(self, sender: str, item: Item, entry: Entry) -> Outcome | None:
-        """Returns the outcome of an item that cannot be accepted; None if it can."""
-        me, source = self.consumer.me, item.source
-        key = (source, item.producer_incarnation)
-        if source not in self.consumer.federation and key not in self.consumer.streams:
-            return Outcome(False, f"{me} does not know {source}", True)
-        if self.consumer.is_to_come(source, item.producer_incarnation):
-            return Outcome(False, f"{me} does not know this membership of {source}")
-        if entry.receiver == me and entry.incarnation > self.consumer.incarnation:
-            return Outcome(False, f"{me} has not joined again yet")
-        if isinstance(item, Skip):
-            # A skip comes through another peer only if the producer cannot bring it itself.
-            reachability = self.consumer.forwarder.reachability
-            is_relayed = entry.receiver != me or not reachability.is_connected(source)
-            if entry.receiver == source or (sender != source and not is_relayed):
-                return Outcome(False, f"{sender} cannot skip events of {source}", True)
-            return None
-        if not item.path or (item.path[0], item.path[-1]) != (source, sender):
-            return Outcome(False, f"{item.event} of {source} has not come this way", True)
-        below = [name for child in entry.children for name in child.receivers()]
-        if entry.receiver != me:
-            below.append(entry.receiver)
-        carried = {*item.path, me}
-        if me in item.path or carried & set(below) or len(set(below)) < len(below):
-            return Outcome(False, f"{item.event} of {source} goes in a circle", True)
-        return None
-
     def _relay(self, turn: Turn, sender: str, item: Item) -> Outcome:
         """Takes custody of an item for another receiver, whom its sender does not reach."""
         consumer, forwarder = self.consumer, self.consumer.forwarder
@@ -243,7 +218,8 @@ class Intake:
             return Outcome(False, str(error), True)
         incarnation = item.producer_incarnation
         for entry in entries:
-            forwarder.relay(turn, Parcel(logged.key, incarnation, entry, item.path, None))
+            parcel = Parcel(logged.key, incarnation, entry, item.path, None, item.seal)
+            forwarder.relay(turn, parcel)
         return TAKEN
 
     def _take_in(
@@ -270,8 +246,10 @@ class Intake:
         except QnsError as error:
             return Outcome(False, str(error), True)
         for child in self._members(entry.children):
-            incarnation = item.producer_incarnation
-            forwarder.promise(turn, Parcel(logged.key, incarnation, child, item.path, None))
+            parcel = Parcel(
+                logged.key, item.producer_incarnation, child, item.path, None, item.seal
+            )
+            forwarder.promise(turn, parcel)
         if stream and place is Place.EARLY:
             self._hold_back(turn, stream, item)
         elif stream and place is Place.NEXT:

@@ -17,6 +17,7 @@ from qns.edl.custody import discard
 from qns.edl.dialogue import Dialogue
 from qns.edl.forwarder import Forwarder
 from qns.edl.intake import Accepted, Intake
+from qns.edl.link import Carried
 from qns.edl.merge_subscriptions_table import ViewState
 from qns.edl.messages import (
     Acknowledge,
@@ -109,6 +110,7 @@ class ExternalDiffusionLayer:
     def recover_from(self, store: Store, subscriptions: Iterable[tuple[str, Subscription]]) -> None:
         """Recovers every component; `subscriptions` are those of the users."""
         self.consumer.merger.recover_from(store, self.consumer.federation, subscriptions)
+        self.consumer.seals.recover_from(store)
         self.consumer.recover_from(store)
         self.forwarder.recover_from(store)
         self.producer.recover_from(store)
@@ -171,6 +173,7 @@ class ExternalDiffusionLayer:
         """Re-routes views, streams and trees to the members and hosts of the new document."""
         consumer = self.consumer
         consumer.federation = new
+        consumer.seals.apply_document(turn, new)
         consumer.merger.apply_document(turn, old, new)
         self.producer.apply_document(turn, old, new)
         consumer.apply_document(turn, old, new)
@@ -360,6 +363,10 @@ class ExternalDiffusionLayer:
         if not path or (path[0], path[-1]) != (consumer, sender) or self.me in path:
             reason = f"an acknowledgement of {consumer} has not come this way"
             return Fault(reason, permanent=True)
+        flaw = self.consumer.seals.acknowledgement_flaw(turn.now, carried)
+        if flaw is not None:
+            self.consumer.seals.refuse(turn, sender, consumer, flaw)
+            return Fault(flaw)
         if carried.producer == self.me:
             self.producer.update_standing(turn, consumer, carried.standing, brought_by=sender)
             return Done()
@@ -367,7 +374,10 @@ class ExternalDiffusionLayer:
         if consumer not in members or carried.producer not in members:
             return Fault(f"an acknowledgement of {consumer} is not one between two members")
         if not self.forwarder.relay_standing(
-            carried.producer, consumer, (carried.standing, path), turn.now
+            carried.producer,
+            consumer,
+            Carried(carried.standing, path, carried.proof, carried.seal),
+            turn.now,
         ):
             return Fault(f"{self.me} knows no way to {carried.producer}")
         return Done()

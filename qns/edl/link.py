@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import inf
+from typing import NamedTuple
 
 from qns.edl.messages import Entry, Request, Skip, Standing
 from qns.peer.backoff import Backoff
@@ -45,8 +46,15 @@ LINK: dict[tuple[LinkState, LinkEvent], LinkState] = {
 ParcelKey = tuple[str, str, int, int, int]
 """(receiver, source, its incarnation, epoch, number)"""
 
-Carried = tuple[Standing, tuple[str, ...]]
-"""A standing with the path that it has taken."""
+
+class Carried(NamedTuple):
+    """The standing of a consumer, on its way to the producer through other peers."""
+
+    standing: Standing
+    path: tuple[str, ...] = ()
+    """The path that it has taken."""
+    proof: bytes = b""
+    seal: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +67,8 @@ class Parcel:
     path: tuple[str, ...]
     custody: int | None
     """The id of the custody row; None if another peer or a stream of this one is responsible."""
+    seal: bytes = b""
+    """The seal of the notification with which it came; what this peer publishes has none yet."""
 
     @property
     def key(self) -> ParcelKey:

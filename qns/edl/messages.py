@@ -10,7 +10,7 @@ than dataclasses.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Fence(NamedTuple):
@@ -21,6 +21,10 @@ class Fence(NamedTuple):
 
     epoch: int
     first: int
+
+
+ANY_MEMBER: Final = ""
+"""Stands for the carriers of an entry that travels through relays. No name is empty."""
 
 
 class Entry(NamedTuple):
@@ -35,6 +39,11 @@ class Entry(NamedTuple):
     """The epoch up to which the receiver knows all fences; `fences` has the later ones."""
     fences: tuple[Fence, ...] = ()
     children: tuple[Entry, ...] = ()
+    carriers: tuple[str, ...] = ()
+    """The peers that may bring the entry besides its producer: those above it in the tree as it
+    was built, or `ANY_MEMBER`."""
+    proof: bytes = b""
+    """Shows that the seal of the item covers this entry (`seals.py`); empty without a seal."""
 
     def alone(self) -> Entry:
         """Returns the entry without its subtree."""
@@ -65,6 +74,8 @@ class Notification(NamedTuple):
     entry: Entry
     path: tuple[str, ...]
     """The peers that have carried it so far, producer first. It prevents loops."""
+    seal: bytes = b""
+    """The producer's certificate and signature (`seals.py`); empty if it does not seal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,8 @@ class Skip:
     """The entry of the first number."""
     last: int
     reason: str
+    seal: bytes = b""
+    """As in a notification."""
 
 
 Item = Notification | Skip
@@ -219,6 +232,9 @@ class RelayAcknowledgement:
     standing: Standing
     path: tuple[str, ...]
     """The peers that have carried it so far, consumer first. It prevents loops."""
+    proof: bytes = b""
+    seal: bytes = b""
+    """The consumer's certificate and signature, as in a notification."""
 
 
 @dataclass(frozen=True, slots=True)

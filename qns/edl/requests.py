@@ -126,8 +126,11 @@ class Requests:
             return self._next_of_closed(link)
         # Before the requests that a peer with an older document refuses.
         if link.standings_at is not None and link.standings_at <= turn.now:
-            (producer, consumer), (standing, path) = link.pop_standing()
-            return RelayAcknowledgement(producer, consumer, standing, (*path, self.me))
+            (producer, consumer), carried = link.pop_standing()
+            path = (*carried.path, self.me)
+            return RelayAcknowledgement(
+                producer, consumer, carried.standing, path, carried.proof, carried.seal
+            )
         if link.wants_offer:
             link.wants_offer = False
             return OfferDocument(self.dialogue.document_xml)

@@ -46,7 +46,7 @@ def validate_envelope(envelope: Envelope) -> str | None:
                 return f"a subtree of more than {DEEPEST} levels"
             for entry in entries:
                 waiting += _ENTRY(entry)
-                waiting.append(entry.fences)
+                waiting += (entry.fences, entry.carriers)
         elif isinstance(value, tuple):
             if len(value) > MOST_FENCES and isinstance(value[0], Fence):
                 return f"more than {MOST_FENCES:,} fences"
@@ -76,9 +76,11 @@ def _is_ordinary(envelope: Envelope) -> bool:
 
 def _is_plain(item: Any) -> bool:
     """True if the notification has no subtree and is valid."""
-    source, incarnation, epoch, sequence, event, xml, remaining_s, entry, path = item
-    receiver, receiver_incarnation, given, number, confirmed, fences, children = entry
-    if children or fences:
+    source, incarnation, epoch, sequence, event, xml, remaining_s, entry, path, seal = item
+    receiver, receiver_incarnation, given, number, confirmed, fences, children, carriers, proof = (
+        entry
+    )
+    if children or fences or carriers or type(seal) is not bytes or type(proof) is not bytes:
         return False
     for value in (incarnation, epoch, sequence, receiver_incarnation, given, number, confirmed):
         if type(value) is not int or not 0 <= value < LARGEST:
@@ -138,7 +140,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-_ENTRY: Final = attrgetter("receiver", "incarnation", "epoch", "number", "confirmed")
+_ENTRY: Final = attrgetter("receiver", "incarnation", "epoch", "number", "confirmed", "proof")
 
 
 @lru_cache(maxsize=64)

@@ -21,6 +21,7 @@ from qns.peer.opening import UNCHANGED, DocumentPlan, first_document, inspect, m
 from qns.peer.peer import Peer
 from qns.peer.ports import Lineage, Store
 from qns.peer.recovery import Settings, recover
+from qns.peer.sealing import seal_effects
 from qns.peer.status import PeerStatus
 from qns.peer.tables import (
     DOCUMENT,
@@ -94,6 +95,7 @@ class Gateway:
         gateway._record(turn)
         store.commit(turn.transaction)
         peer.view.committed()
+        gateway.seal([effects])
         lineage.write((change.mark,))
         plan = opening.plan
         if plan.installs:
@@ -113,7 +115,13 @@ class Gateway:
         if begun.transaction:
             self.store.commit(begun.transaction)
         self.committed()
+        self.seal([begun.effects])
         return begun.effects
+
+    def seal(self, effects: Sequence[Effects]) -> None:
+        """Seals what the turns of one commit let out, before it leaves."""
+        if self.peer.sealer is not None:
+            seal_effects(self.peer.sealer, self.peer.federation, effects)
 
     def begin(self, inputs: Sequence[Input], now: float, *, ahead: bool = False) -> Begun:
         """Handles a turn in memory.

@@ -37,6 +37,8 @@ class IncidentKind(Enum):
     """Another peer seems to run as this organisation, with a copy of its store."""
     CLAIM = "claim"
     """A member claims later epochs of this peer too often, or too late ones: it is ignored."""
+    SEAL = "seal"
+    """A member has brought a message whose seal is wrong: it is refused."""
     LAPSE = "lapse"
     """A member of a delivery group did not acknowledge an event in time."""
     OVERFLOW = "overflow"

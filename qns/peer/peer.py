@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.requests import Send
+from qns.edl.seals import Sealer
 from qns.errors import Busy, NotAllowed, QnsError
 from qns.federation.acceptance import Freshness, freshness
 from qns.federation.document import Federation
@@ -69,6 +70,8 @@ class Peer:
     publications: Publications
     anchor: Anchor | None = None
     """From here on the peer trusts signed documents."""
+    sealer: Sealer | None = None
+    """Seals what leaves this peer; None if it has no seal certificate."""
     setback: IncidentKind | None = None
     """OWN_LOSS or OWN_COPY if this peer has found that its store is behind its own past, OWN_TWIN
     if another peer seems to run as this organisation."""
@@ -116,6 +119,7 @@ class Peer:
             self.edl,
             self.setback,
             self.is_fenced,
+            self.sealer,
         )
 
     # --- turns ------------------------------------------------------------------------------------

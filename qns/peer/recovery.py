@@ -18,10 +18,12 @@ from qns.edl.producer import Producer
 from qns.edl.reachability import Reachability
 from qns.edl.relays import Relays
 from qns.edl.routes import Routes
+from qns.edl.seals import ReadCertificate, Sealer, Seals, Signer
 from qns.edl.tree_builder import TreeBuilder
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.federation.roots import Anchor
+from qns.federation.seal_keys import read_seal_key
 from qns.iil.layer import InternalInterfaceLayer
 from qns.peer.event_log import EventLog
 from qns.peer.identity import Identity
@@ -49,6 +51,10 @@ class Settings:
     """From here on the peer trusts signed documents; without it, it takes unsigned ones too."""
     epoch_scatter: int = 1
     """Among how many candidates an epoch is chosen (`qns.peer.lineage.later_epoch`)."""
+    signer: Signer | None = None
+    """Seals what this peer sends; None if it has no seal certificate."""
+    read_certificate: ReadCertificate = read_seal_key
+    """Reads the seal certificates of other organisations."""
 
 
 def recover(
@@ -69,7 +75,9 @@ def recover(
     edl.recover_from(store, iil.subscriptions())
     publications = Publications(identity, log, tuning)
     publications.recover_from(store)
-    return Peer(identity, federation, log, view, iil, edl, publications, settings.anchor)
+    signer = settings.signer
+    sealer = None if signer is None else Sealer(settings.organisation, signer)
+    return Peer(identity, federation, log, view, iil, edl, publications, settings.anchor, sealer)
 
 
 def _build_edl(
@@ -113,5 +121,6 @@ def _build_edl(
         claims,
         sink=sink,
         federation=federation,
+        seals=Seals(me, federation, settings.read_certificate),
     )
     return ExternalDiffusionLayer(me, tuning, reachability, producer, consumer, forwarder, document)

@@ -16,6 +16,7 @@ from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.link import Link, LinkState
 from qns.edl.merge_subscriptions_table import ViewState
 from qns.edl.messages import Gossip
+from qns.edl.seals import Refusals, Sealer
 from qns.federation.document import Federation
 from qns.iil.layer import InternalInterfaceLayer
 from qns.peer.dead_letters import DeadLetter, content_of, dead_letter, dead_letters
@@ -111,6 +112,7 @@ class PeerStatus:
     _setback: IncidentKind | None = None
     is_fenced: bool = False
     """True if another peer runs as this organisation, and this one only serves readers."""
+    _sealer: Sealer | None = None
 
     # --- identity and federation ------------------------------------------------------------------
 
@@ -177,6 +179,16 @@ class PeerStatus:
     def disbelieved(self, now: float) -> list[str]:
         """Returns the members that claim later epochs of this peer too often, or too late ones."""
         return self._edl.producer.claims.refused(now)
+
+    @property
+    def wrong_seals(self) -> Mapping[str, Refusals]:
+        """Member -> what was refused of what it has sent, because of its seal."""
+        return self._edl.consumer.seals.refusals
+
+    @property
+    def signer_problem(self) -> str:
+        """Why this peer could not seal what it sent last; empty if it could."""
+        return "" if self._sealer is None else self._sealer.problem
 
     def set_back_producers(self) -> dict[str, float]:
         """Returns the producers whose stores went back in time since the start of this peer, with

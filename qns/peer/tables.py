@@ -199,6 +199,14 @@ class InboundFenceRow(NamedTuple):
     forgotten it, 0 if not."""
 
 
+class FormerSealRow(NamedTuple):
+    """A seal certificate of an organisation that has left: what it owes is still checked."""
+
+    organisation: str
+    number: int
+    certificate: str
+
+
 class EarlyRow(NamedTuple):
     """An entry that arrived before the numbers that precede it."""
 
@@ -296,6 +304,7 @@ VIEWS = Table("views", ViewRow)
 INBOUND = Table("inbound", InboundRow, 2)
 ACCEPTED = Table("accepted", AcceptedRow, 3)
 INBOUND_FENCES = Table("inbound_fences", InboundFenceRow, 3)
+FORMER_SEALS = Table("former_seals", FormerSealRow, 2)
 EARLY = Table("early", EarlyRow, 3)
 CUSTODY = Table("custody", CustodyRow)
 CONSUMERS = Table("consumers", ConsumerRow)
@@ -322,6 +331,7 @@ TABLES: tuple[Table[Any], ...] = (
     INBOUND,
     ACCEPTED,
     INBOUND_FENCES,
+    FORMER_SEALS,
     EARLY,
     CUSTODY,
     CONSUMERS,

@@ -116,6 +116,7 @@ class TurnQueue:
         group, self._committing = self._committing, None
         assert group is not None, "a commit is under way"
         gateway.committed(len(group.turns))
+        gateway.seal([turn.effects for turn in group.turns])
         return group
 
     # --- failures ---------------------------------------------------------------------------------

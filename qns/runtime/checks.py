@@ -23,15 +23,14 @@ from qns.peer.opening import DocumentPlan, Opening, ReadableStore, inspect, plan
 from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.admin.client import call
 from qns.runtime.admin_socket import check_socket
-from qns.runtime.certificate_health import of_certificate
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_one, check_connections
 from qns.runtime.findings import Finding, Verdict
 from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes, moved_words
 from qns.runtime.incidents import LOST_STORE
-from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.key_checks import check_seal, check_tls
 from qns.runtime.peer_tls import PeerTls, local_pin
-from qns.runtime.reasons import DEGRADED, REMEDIES, ReasonKind
+from qns.runtime.reasons import REMEDIES, ReasonKind
 from qns.runtime.twin import find_twin
 from qns.soap.peer_client import read_reply, write_call
 from qns.store.connection import check_unused, refuse_emptied
@@ -48,7 +47,7 @@ _STATUS_WITHIN_S: Final = 5.0
 async def check(configuration: Configuration) -> list[Finding]:
     """Checks a valid configuration, the store, the port and the other peers."""
     me = configuration.organisation
-    tls, tls_findings = _tls(configuration)
+    tls, tls_findings = check_tls(configuration)
     own = await _ask_own(configuration)
     is_running = isinstance(own, Answer) and own.organisation == me
     # A peer that moves still runs at its former address when its operator checks the new one.
@@ -60,6 +59,7 @@ async def check(configuration: Configuration) -> list[Finding]:
         Finding(Verdict.OK, "configuration", f"the peer of {configuration.organisation}"),
         *_document(configuration),
         *tls_findings,
+        *check_seal(configuration),
         *_store(configuration, start, in_force),
         *_running_elsewhere(configuration, elsewhere),
         *_port(configuration, own, in_force, is_running=is_running),
@@ -81,30 +81,6 @@ async def _ask_own(configuration: Configuration) -> Answer | str:
     except QnsError as error:
         return str(error)
     return await ask_one(configuration.local_url, pin=pin)
-
-
-def _tls(configuration: Configuration) -> tuple[PeerTls | None, list[Finding]]:
-    """Returns the TLS of this peer if it can be used, and what is found of its files."""
-    if configuration.tls is None:
-        return None, []
-    federation = configuration.federation
-    try:
-        own = OwnCertificate.read(configuration.tls)
-        if configuration.local_tls is not None:
-            OwnCertificate.read(configuration.local_tls)
-    except QnsError as error:
-        return None, [Finding(Verdict.FAIL, "tls", f"{error.place}: {error.problem}", error.remedy)]
-    found = [
-        Finding(
-            Verdict.WARN if reason.status == DEGRADED else Verdict.FAIL,
-            "tls",
-            reason.words,
-            reason.remedy,
-        )
-        for reason in of_certificate(own, federation, configuration.organisation, time())
-    ]
-    words = f"the certificate {own.certificate.short} and its key fit"
-    return PeerTls(own, lambda: federation), found or [Finding(Verdict.OK, "tls", words)]
 
 
 # --- this peer ------------------------------------------------------------------------------------

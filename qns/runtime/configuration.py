@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf, isnan
 from pathlib import Path
 from typing import Any, Final
 
-from qns.errors import DocumentError, FederationError, NameNotKnown, QnsError, ValueRefused, show
+from qns.errors import FederationError, NameNotKnown, QnsError, ValueRefused, show
 from qns.federation.document import Federation
 from qns.federation.document_xml import MAX_FEDERATION_BYTES
 from qns.federation.roots import Anchor
@@ -24,8 +22,17 @@ from qns.federation.roots_xml import MAX_ANCHOR_BYTES, read_anchor
 from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen, checked_listen, listen_of, serves
 from qns.runtime.documents import read_document
+from qns.runtime.key_files import KeyFiles
 from qns.runtime.logs import FORMATS
-from qns.runtime.own_certificate import TlsFiles
+from qns.runtime.toml_tables import (
+    choice_of,
+    content_of,
+    parsed,
+    refuse_unknown,
+    section_of,
+    text_of,
+    value_of,
+)
 from qns.store.lineage import FileLineage, default_path
 
 MERGING: Final = ("containment", "exact")
@@ -33,9 +40,9 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 _KEYS: Final = (
     *("organisation", "federation", "anchor", "store", "lineage", "listen", "admin", "history"),
-    *("merging", "log", "tuning", "tls", "local", "local_tls"),
+    *("merging", "log", "tuning", "tls", "local", "local_tls", "seal"),
 )
-_TLS_KEYS: Final = ("certificate", "key")
+_FILE_KEYS: Final = ("certificate", "key")
 _LOCAL: Final = "127.0.0.1:8711"
 _LOG_KEYS: Final = ("level", "format")
 _MAX_BYTES: Final = 1_000_000
@@ -43,12 +50,6 @@ _LARGEST: Final = {"notifications_per_call": 500, "bytes_per_call": 1_000_000}
 """The largest values with which messages stay within the bounds of the port Peer."""
 _MOST_SOCKET_PATH_BYTES: Final = 107 if sys.platform == "linux" else 103
 """The operating system stores the path of a socket in a field of 108 or 104 bytes, with a NUL."""
-_PLACE: Final = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
-_KINDS: Final = {
-    str: ("a text", 'in quotes, such as "{}"'),
-    bool: ("yes or no", "true or false, without quotes"),
-    dict: ("a section", "a line [{}] above its keys"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,14 @@ class Configuration:
     tuning: Tuning = field(default_factory=Tuning)
     anchor: Anchor | None = None
     """From here on the peer trusts signed documents; without it, it takes unsigned ones too."""
-    tls: TlsFiles | None = None
+    tls: KeyFiles | None = None
     """The key and the certificate for other peers; None if this peer uses only loopback."""
     local: Listen | None = None
     """Where the port Local, health and metrics are served, if not at `listen`: with TLS."""
-    local_tls: TlsFiles | None = None
+    local_tls: KeyFiles | None = None
     """The key and the certificate for users and programs; None for plain HTTP on loopback."""
+    seal: KeyFiles | None = None
+    """The key and the certificate of the seal; None if the document names none."""
 
     @property
     def has_tls(self) -> bool:
@@ -116,7 +119,7 @@ class Configuration:
 
 def read_configuration(path: Path) -> Configuration:
     try:
-        return _configuration(_parsed(_content(path, _MAX_BYTES, "configuration")), path.parent)
+        return _configuration(parsed(content_of(path, _MAX_BYTES, "configuration")), path.parent)
     except QnsError as error:
         raise error.at(str(path)) from None
 
@@ -127,18 +130,18 @@ def read_admin_path(path: Path) -> Path:
     An operator can thereby reach a running peer whose files have become invalid.
     """
     try:
-        table = _parsed(_content(path, _MAX_BYTES, "configuration"))
+        table = parsed(content_of(path, _MAX_BYTES, "configuration"))
         return _admin(table, path.parent, _store(table, path.parent))
     except QnsError as error:
         raise error.at(str(path)) from None
 
 
 def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
-    _refuse_unknown(table, _KEYS, "key")
-    organisation = _text(table, "organisation", "INPS", required=True)
-    file = folder / _text(table, "federation", "federation.xml", required=True)
-    document = _content(file, MAX_FEDERATION_BYTES, "federation document")
-    tls = _tls(table, "tls", folder)
+    refuse_unknown(table, _KEYS, "key")
+    organisation = text_of(table, "organisation", "INPS", required=True)
+    file = folder / text_of(table, "federation", "federation.xml", required=True)
+    document = content_of(file, MAX_FEDERATION_BYTES, "federation document")
+    tls = _key_files(table, "tls", folder)
     try:
         federation = read_document(document, has_tls=tls is not None)
     except QnsError as error:
@@ -147,8 +150,8 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         raise NameNotKnown(
             "organisation", organisation, federation.organisations, place="organisation"
         )
-    log = _section(table, "log")
-    _refuse_unknown(log, _LOG_KEYS, "key")
+    log = section_of(table, "log")
+    refuse_unknown(log, _LOG_KEYS, "key")
     store = _store(table, folder)
     return Configuration(
         organisation,
@@ -158,14 +161,15 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         _lineage(table, folder, store),
         _listen(table, federation, organisation, has_tls=tls is not None),
         _admin(table, folder, store),
-        _value(table, "history", bool) or False,
-        _choice(table, "merging", MERGING, MERGING[0]),
-        getattr(logging, _choice(log, "level", LEVELS, "info", "log").upper()),
-        _choice(log, "format", FORMATS, FORMATS[0], "log"),
-        _tuning(_section(table, "tuning")),
+        value_of(table, "history", bool) or False,
+        choice_of(table, "merging", MERGING, MERGING[0]),
+        getattr(logging, choice_of(log, "level", LEVELS, "info", "log").upper()),
+        choice_of(log, "format", FORMATS, FORMATS[0], "log"),
+        _tuning(section_of(table, "tuning")),
         _anchor(table, folder, federation),
         tls,
         *_local(table, folder, has_tls=tls is not None),
+        _key_files(table, "seal", folder),
     )
 
 
@@ -173,8 +177,8 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
 
 
 def _store(table: Mapping[str, Any], folder: Path) -> Path:
-    organisation = _text(table, "organisation", "INPS", required=True)
-    store = folder / (_text(table, "store", "inps.db") or f"{organisation}.db")
+    organisation = text_of(table, "organisation", "INPS", required=True)
+    store = folder / (text_of(table, "store", "inps.db") or f"{organisation}.db")
     if store.is_dir():
         raise ValueRefused(
             f"{store} is a folder",
@@ -185,12 +189,12 @@ def _store(table: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _lineage(table: Mapping[str, Any], folder: Path, store: Path) -> Path:
-    given = _text(table, "lineage", "/var/lib/qns-lineage/inps.lineage")
+    given = text_of(table, "lineage", "/var/lib/qns-lineage/inps.lineage")
     return folder / given if given else default_path(store)
 
 
 def _admin(table: Mapping[str, Any], folder: Path, store: Path) -> Path:
-    given = _text(table, "admin", "/run/qns/inps.admin")
+    given = text_of(table, "admin", "/run/qns/inps.admin")
     path = folder / given if given else store.with_name(f"{store.name}.admin")
     length = len(os.fsencode(path))
     if length > _MOST_SOCKET_PATH_BYTES:
@@ -207,34 +211,35 @@ def _admin(table: Mapping[str, Any], folder: Path, store: Path) -> Path:
 
 
 def _anchor(table: Mapping[str, Any], folder: Path, federation: Federation) -> Anchor | None:
-    given = _text(table, "anchor", f"{federation.name}.anchor")
+    given = text_of(table, "anchor", f"{federation.name}.anchor")
     if not given:
         return None
     file = folder / given
     try:
-        return read_anchor(_content(file, MAX_ANCHOR_BYTES, "anchor"))
+        return read_anchor(content_of(file, MAX_ANCHOR_BYTES, "anchor"))
     except QnsError as error:
         raise (error if error.place == str(file) else error.at(str(file))).at("anchor") from None
 
 
-def _tls(table: Mapping[str, Any], name: str, folder: Path) -> TlsFiles | None:
+def _key_files(table: Mapping[str, Any], name: str, folder: Path) -> KeyFiles | None:
     if name not in table:
         return None
-    section = _section(table, name)
-    _refuse_unknown(section, _TLS_KEYS, f"key of [{name}]")
+    section = section_of(table, name)
+    refuse_unknown(section, _FILE_KEYS, f"key of [{name}]")
     try:
-        certificate = _text(section, "certificate", "INPS.tls.pem", required=True)
-        key = _text(section, "key", "INPS.tls.key", required=True)
+        kind = "seal" if name == "seal" else "tls"
+        certificate = text_of(section, "certificate", f"INPS.{kind}.pem", required=True)
+        key = text_of(section, "key", f"INPS.{kind}.key", required=True)
     except QnsError as error:
         raise error.at(name) from None
-    return TlsFiles(folder / certificate, folder / key)
+    return KeyFiles(folder / certificate, folder / key)
 
 
 def _local(
     table: Mapping[str, Any], folder: Path, *, has_tls: bool
-) -> tuple[Listen | None, TlsFiles | None]:
+) -> tuple[Listen | None, KeyFiles | None]:
     """Returns where users and programs are served, and with which certificate."""
-    text, tls = _text(table, "local", _LOCAL), _tls(table, "local_tls", folder)
+    text, tls = text_of(table, "local", _LOCAL), _key_files(table, "local_tls", folder)
     if not has_tls:
         for key in ("local", "local_tls"):
             if key in table:
@@ -254,7 +259,7 @@ def _local(
 def _listen(
     table: Mapping[str, Any], federation: Federation, organisation: str, *, has_tls: bool
 ) -> Listen:
-    text = _text(table, "listen", "127.0.0.1:8701")
+    text = text_of(table, "listen", "127.0.0.1:8701")
     if text:
         try:
             return checked_listen(text, has_tls=has_tls)
@@ -276,7 +281,7 @@ def _listen(
 def _tuning(section: Mapping[str, Any]) -> Tuning:
     defaults = Tuning()
     known = {each.name: getattr(defaults, each.name) for each in fields(Tuning)}
-    _refuse_unknown(section, known, "tuning value")
+    refuse_unknown(section, known, "tuning value")
     given: dict[str, Any] = {
         name: _number(name, value, known[name]) for name, value in section.items()
     }
@@ -312,77 +317,3 @@ def _number(name: str, value: object, default: float) -> float:
             remedy=f"use at most {_LARGEST[name]:,}; the default is {default:,}",
         )
     return value
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def _content(path: Path, limit: int, what: str) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise QnsError(
-            f"the {what} cannot be read: {error.strerror or error}",
-            place=str(path),
-            remedy="check the path; paths in a configuration are relative to its folder",
-        ) from None
-    if len(content) > limit:
-        raise QnsError(f"the {what} is larger than {limit:,} bytes", place=str(path))
-    return content
-
-
-def _parsed(content: bytes) -> dict[str, Any]:
-    try:
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DocumentError(
-            f"byte {error.start + 1} is not UTF-8", remedy="save the file as UTF-8"
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        problem, line, column = str(error), None, None
-        if found := _PLACE.fullmatch(problem):
-            problem, line, column = found[1], int(found[2]), int(found[3])
-        refusal = DocumentError(
-            f"this is not TOML: {problem}", remedy='write lines such as organisation = "INPS"'
-        )
-        raise (refusal if line is None else refusal.at_mark(line, column)) from None
-
-
-def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], kind: str) -> None:
-    for key in table:
-        if key not in known:
-            raise NameNotKnown(kind, key, known)
-
-
-def _value(table: Mapping[str, Any], key: str, kind: type, example: str = "") -> Any:
-    value = table.get(key)
-    if value is not None and not isinstance(value, kind):
-        name, remedy = _KINDS[kind]
-        raise ValueRefused(
-            f"{show(value)} is not {name}",
-            place=key,
-            remedy=f"write {remedy.format(example or key)}",
-        )
-    return value
-
-
-def _text(table: Mapping[str, Any], key: str, example: str, *, required: bool = False) -> str:
-    text: str | None = _value(table, key, str, example)
-    if not text and (required or text is not None):
-        problem = f"{key} is {'missing' if text is None else 'empty'}"
-        raise ValueRefused(problem, remedy=f'write a line such as {key} = "{example}"')
-    return text or ""
-
-
-def _section(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    return _value(table, key, dict) or {}
-
-
-def _choice(
-    table: Mapping[str, Any], key: str, known: tuple[str, ...], default: str, kind: str = ""
-) -> str:
-    text = _text(table, key, default) or default
-    if text not in known:
-        raise NameNotKnown(f"{kind} {key}".strip(), text, known)
-    return text

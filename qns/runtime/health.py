@@ -24,7 +24,9 @@ from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
 from qns.runtime.incidents import LOST_STORE, TWIN
 from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.own_seal import OwnSeal
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
+from qns.runtime.seal_health import of_other_seals, of_own_seal
 from qns.store.sqlite import LOW_WATER_BYTES
 
 NEARLY_FULL_BYTES: Final = 4 * LOW_WATER_BYTES
@@ -55,6 +57,7 @@ class Health:
     """Where the peer listens because the document said so at its start; None behind a proxy."""
     own: OwnCertificate | None = None
     """The certificate for other peers; None if this peer uses only loopback."""
+    seal: OwnSeal | None = None
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -95,6 +98,8 @@ class Health:
             *_of_federation(status),
             *self._of_endpoint(status),
             *of_certificate(self.own, status.federation, status.organisation, time()),
+            *of_own_seal(self.seal, status.federation, status.organisation, time()),
+            *of_other_seals(status, self.driver.now()),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
             *_of_producers(status, self.driver.now()),

@@ -29,6 +29,8 @@ _MESSAGES: Final = {
     IncidentKind.OWN_TWIN: TWIN,
     IncidentKind.CLAIM: "a member claims that this peer has forgotten a later epoch, and is not "
     "believed: it has claimed that too often, or the epoch is too far ahead",
+    IncidentKind.SEAL: "a message with a wrong seal is refused: its sender has altered or invented "
+    "it, or uses an old certificate",
     IncidentKind.OVERFLOW: "the queue of a subscription is full: its oldest deliveries are dropped",
     IncidentKind.LAPSE: "a member of a delivery group let its lease lapse",
 }

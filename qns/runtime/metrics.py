@@ -162,6 +162,7 @@ class _OfPeer(Collector):
         yield from self._of_health()
         yield from _of_disk(self._health.store)
         yield from _of_consumers(status)
+        yield _wrong_seals(status)
         yield from _of_queues(status, self._driver.now())
         yield from _of_merging(status)
         yield from self._soap()
@@ -226,6 +227,17 @@ def _of_consumers(status: PeerStatus) -> Iterator[Metric]:
     for stream in status.outbound():
         lag.add_metric((stream.consumer,), stream.lag_events)
     yield lag
+
+
+def _wrong_seals(status: PeerStatus) -> Metric:
+    refused = CounterMetricFamily(
+        "qns_wrong_seals",
+        "Messages that were refused because of their seals, by the member that sent them.",
+        labels=("member",),
+    )
+    for member, each in status.wrong_seals.items():
+        refused.add_metric((member,), each.number)
+    return refused
 
 
 def _of_disk(store: Path) -> Iterator[Metric]:

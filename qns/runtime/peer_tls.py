@@ -17,8 +17,9 @@ from typing import Final, Protocol
 from qns.errors import FederationError
 from qns.federation.certificate import Certificate, read_certificate
 from qns.federation.document import Federation, Organisation
+from qns.runtime.key_files import KeyFiles
 from qns.runtime.logs import log_event
-from qns.runtime.own_certificate import OwnCertificate, TlsFiles
+from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.tls_contexts import Pinned, client_context, fingerprint_at, server_context, trust
 
 REFRESH_S: Final = 2.0
@@ -163,7 +164,7 @@ class PeerTls:
         return self.federation().organisations.values()
 
 
-def local_pin(files: TlsFiles) -> Pin:
+def local_pin(files: KeyFiles) -> Pin:
     """Returns what is needed to call the port Local of this peer over TLS; raises ValueRefused."""
     own = OwnCertificate.read(files)
     certificates = (own.certificate.pem,)

@@ -38,6 +38,7 @@ from qns.runtime.lineage_upkeep import LineageUpkeep
 from qns.runtime.logs import log_event, log_exception
 from qns.runtime.metrics import Metrics
 from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.own_seal import OwnSeal
 from qns.runtime.peer_tls import PeerTls
 from qns.runtime.rehearsal import rehearse
 from qns.runtime.reload import reload
@@ -80,6 +81,7 @@ async def serve(configuration: Configuration, path: Path) -> None:
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     tls = _tls_of(configuration)
+    seal = None if configuration.seal is None else OwnSeal.read(configuration.seal)
     sockets = [_bound(configuration.listen, "listen")]
     try:
         if configuration.local is not None:
@@ -90,7 +92,7 @@ async def serve(configuration: Configuration, path: Path) -> None:
             raise twin
         served = _with_ports(configuration, sockets)
         members = None if tls is None else sockets[0]
-        running = await Running.start(served, sockets[-1], served.local_url, tls, members)
+        running = await Running.start(served, sockets[-1], served.local_url, tls, members, seal)
         running.stores.configuration = configuration  # as in the file, with which it is compared
     except BaseException:
         for each in sockets:
@@ -129,6 +131,8 @@ async def _reload_at(
         try:
             if running.tls is not None:
                 running.tls.own.refresh(always=True)
+            if stores.seal is not None:
+                stores.seal.refresh()
             stores.configuration = await reload(running.driver, stores.configuration, path)
         except Exception:  # the next signal may succeed
             log_exception("the configuration was not reloaded")
@@ -156,11 +160,12 @@ class Running:
         url: str,
         tls: PeerTls | None = None,
         members: socket.socket | None = None,
+        seal: OwnSeal | None = None,
     ) -> Running:
         """Starts a peer on bound sockets: one for all, or with TLS also one for the members."""
         traffic = Traffic()
         metrics = Metrics(traffic)
-        stores = Stores(configuration)
+        stores = Stores(configuration, seal)
         drain = Drain(configuration.drain)
         # The driver needs the transport, and the transport gets endpoints from the driver's peer.
         transport = Transport(
@@ -183,7 +188,8 @@ class Running:
         own = None
         if tls is not None:
             own, tls.federation = tls.own, lambda: driver.status.federation
-        health = Health(driver, configuration.store, time(), drain, configuration.served, own)
+        served = configuration.served
+        health = Health(driver, configuration.store, time(), drain, served, own, seal)
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
         server = Server(driver, Endpoints(driver), health, metrics, traffic, most, tls=tls)
@@ -242,6 +248,7 @@ class Stores:
     """Opens the store of a peer, and opens it again after a failure."""
 
     configuration: Configuration
+    seal: OwnSeal | None = None
     _store: SqliteStore | None = None
 
     def open(self, now: float) -> Gateway:
@@ -260,6 +267,7 @@ class Stores:
                 exact_merging=configuration.merging == "exact",
                 anchor=configuration.anchor,
                 epoch_scatter=EPOCH_SCATTER,
+                signer=self.seal,
             ),
             self._store,
             configuration.lineage,

@@ -49,6 +49,8 @@ class ReasonKind(Enum):
     CERTIFICATE_UNNAMED = "certificate_unnamed"
     CERTIFICATE_EXPIRED = "certificate_expired"
     CERTIFICATE_EXPIRES = "certificate_expires"
+    NO_SEAL = "no_seal"
+    WRONG_SEALS = "wrong_seals"
 
 
 class Remedy(NamedTuple):
@@ -182,6 +184,16 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
         "make a new one, and let the next version of the document name both",
         "qns certificates make",
     ),
+    ReasonKind.NO_SEAL: Remedy(
+        "add a section [seal] with the key and the certificate that the document names, and "
+        "restart the peer",
+        "qns certificates make",
+    ),
+    ReasonKind.WRONG_SEALS: Remedy(
+        "nothing is lost: the producers send these events again; ask the operator of that member "
+        "whether its certificate has changed, or whether it forges events",
+        "qns peer connections",
+    ),
 }
 
 _FAILING: Final = frozenset(
@@ -194,6 +206,7 @@ _FAILING: Final = frozenset(
         ReasonKind.KEY_UNUSABLE,
         ReasonKind.CERTIFICATE_UNNAMED,
         ReasonKind.CERTIFICATE_EXPIRED,
+        ReasonKind.NO_SEAL,
     )
 )
 

@@ -20,6 +20,7 @@ from qns.simulation.growth import draw_growth
 from qns.simulation.host_faults import draw_host_faults, draw_repeats, with_certain_availability
 from qns.simulation.lasting import draw_lasting
 from qns.simulation.splits import draw_split
+from qns.simulation.stub_seals import with_stub_seals
 from qns.simulation.users import CLASSES, USER_KINDS, Users, some
 
 
@@ -64,6 +65,8 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     faults = _swarm(seed, faults)
     chance = Random(seed)  # noqa: S311
     federation = _federation(chance, peers)
+    if seed % 2:
+        federation = with_stub_seals(federation)
     names = list(federation.organisations)
     newcomer = None
     if "federation" in faults and peers > 2 and chance.random() < 0.15:

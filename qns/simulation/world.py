@@ -32,6 +32,7 @@ from qns.simulation.network import Network
 from qns.simulation.node import Backup, Disk, Interrupted, KillPoint, Node, Reply
 from qns.simulation.recovery import Killed
 from qns.simulation.signers import Signers
+from qns.simulation.stub_seals import read_stub_certificate, stub_signer
 
 TUNING = Tuning(
     longest_pause_s=8.0,
@@ -61,6 +62,8 @@ class World:
     exact_merging: bool = False
     """True if the peers merge beyond containment, as those of every fourth scenario do."""
     epoch_scatter: int = 1
+    tamper: Callable[[str, str, Envelope], Envelope] = lambda _sender, _to, envelope: envelope
+    """Alters a request on its way, as a forger would: (sender, receiver, request) -> request."""
     now: float = 0.0
     signers: Signers | None = None
     """Who signs the documents; None if they are not signed."""
@@ -107,6 +110,8 @@ class World:
             exact_merging=self.exact_merging,
             anchor=None if self.signers is None else self.signers.anchor(self.federation),
             epoch_scatter=self.epoch_scatter,
+            signer=stub_signer(self.federation[name]),
+            read_certificate=read_stub_certificate,
         )
         node = Node(settings, self.make_disk(), write_federation(self.federation), clock_ahead_s)
         self.nodes[name] = node
@@ -320,7 +325,8 @@ class World:
         def arrive() -> None:
             other = self.nodes.get(to)
             if other is not None and other.is_up:
-                self._arrive(other, Received(send.envelope), reply)
+                envelope = self.tamper(node.name, to, send.envelope)
+                self._arrive(other, Received(envelope), reply)
 
         delays = self.network.arrivals(node.name, to, is_request=True)
         for delay in delays:

@@ -18,6 +18,14 @@ from qns.edl.messages import (
 from qns.soap.shapes import Itself, Leaf, many, once, perhaps, record, reserved
 
 _SIGNATURE = "Reserved for a signature over the exact bytes. Leave it out."
+SEAL = (
+    "Required if the federation document has seal certificates of the producer: the SHA-256 of one "
+    "of them, then the signature over the root of a Merkle tree (docs/seals.md)."
+)
+_CARRIER = (
+    "A peer that may bring the entry besides the producer; an empty one stands for every member."
+)
+_PROOF = "Leads from this entry to the root that the seal signs (docs/seals.md)."
 
 
 class Origin(NamedTuple):
@@ -68,7 +76,8 @@ ENTRY = record(
     once("confirmed", Leaf.NUMBER, "The epoch up to which the receiver has all fences."),
     many("fence", FENCE, "A fence after that epoch."),
     many("child", Itself.ITSELF, "The entry of an organisation to which the receiver forwards."),
-    reserved("signature", _SIGNATURE),
+    many("carrier", Leaf.TEXT, _CARRIER),
+    perhaps("proof", Leaf.BYTES, _PROOF, b""),
 )
 
 NOTIFICATION = record(
@@ -84,7 +93,7 @@ NOTIFICATION = record(
     once("remaining", Leaf.SECONDS, "The seconds of availability that remain; INF: without end."),
     once("entry", ENTRY, "The receiver's entry, with its subtree."),
     many("path", Leaf.TEXT, "An organisation that has forwarded it; the first is the producer."),
-    reserved("signature", _SIGNATURE),
+    perhaps("seal", Leaf.BYTES, SEAL, b""),
 )
 
 SKIP = record(
@@ -96,6 +105,7 @@ SKIP = record(
     once("first", ENTRY, "The entry with the first number."),
     once("last", Leaf.NUMBER, "The last number."),
     once("reason", Leaf.PROSE, "Why the producer cannot send them."),
+    perhaps("seal", Leaf.BYTES, SEAL, b""),
 )
 
 OUTCOME = record(

@@ -263,6 +263,16 @@ CREATE TABLE accepted (
 ) STRICT, WITHOUT ROWID;
 """
 
+_FORMER_SEALS: Final = """
+-- The seal certificates of organisations that have left: what they owe is still checked.
+CREATE TABLE former_seals (
+    organisation TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    certificate TEXT NOT NULL,
+    PRIMARY KEY (organisation, number)
+) STRICT, WITHOUT ROWID;
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
@@ -271,6 +281,7 @@ MIGRATIONS: Final = (
     Migration(5, "how many turns were committed", _TURNS),
     Migration(6, "queues of users on the disk", _QUEUES_ON_DISK),
     Migration(7, "how far a stream had come before it was set back", _REACHED),
+    Migration(8, "seal certificates of organisations that have left", _FORMER_SEALS),
 )
 
 

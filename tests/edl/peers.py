@@ -17,6 +17,7 @@ from qns.peer.gateway import Gateway
 from qns.peer.inputs import Effects, Received
 from qns.peer.peer import Peer
 from qns.peer.recovery import Settings
+from qns.simulation.stub_seals import with_stub_seals
 from qns.simulation.world import TUNING, World
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
@@ -29,9 +30,11 @@ def federation(*names: str, capability: int = 4) -> Federation:
     return Federation.of("weather", WEATHER, hosts, capability)
 
 
-def world_of(*names: str, capability: int = 4, **tuning: Any) -> World:
+def world_of(*names: str, capability: int = 4, sealed: bool = False, **tuning: Any) -> World:
     """Returns a world in which every peer has started and exchanged hellos."""
-    world = World(1, federation(*names, capability=capability), replace(TUNING, **tuning))
+    document = federation(*names, capability=capability)
+    document = with_stub_seals(document) if sealed else document
+    world = World(1, document, replace(TUNING, **tuning))
     world.start()
     world.run_for(1.0)
     return world

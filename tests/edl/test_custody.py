@@ -17,28 +17,43 @@ from qns.peer.turn import Turn
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 numbers = st.integers(0, 2**63 - 1)
 fences = st.lists(st.builds(Fence, numbers, numbers), max_size=3).map(tuple)
+proofs = st.binary(min_size=4, max_size=40)
+carriers = st.lists(names, max_size=2).map(tuple)
+
+
+seals = st.just(((), b"")) | st.tuples(carriers, proofs)
+
+
+def make_entry(
+    head: tuple[str, int, int, int, int, tuple[Fence, ...]],
+    children: list[Entry],
+    seal: tuple[tuple[str, ...], bytes],
+) -> Entry:
+    return Entry(*head, tuple(children), *seal)
+
+
+heads = st.tuples(names, numbers, numbers, numbers, numbers, fences)
 entries = st.recursive(
-    st.builds(Entry, names, numbers, numbers, numbers, numbers, fences),
-    lambda below: st.builds(
-        Entry,
-        names,
-        numbers,
-        numbers,
-        numbers,
-        numbers,
-        fences,
-        st.lists(below, max_size=3).map(tuple),
-    ),
+    st.builds(make_entry, heads, st.just([]), seals),
+    lambda below: st.builds(make_entry, heads, st.lists(below, max_size=3), seals),
     max_leaves=8,
 )
 
 
-@given(names, names, numbers, entries, st.lists(names, max_size=4).map(tuple))
+@given(names, names, numbers, entries, st.lists(names, max_size=4).map(tuple), st.binary())
 def test_reading_a_written_route_returns_the_same_route(
-    source: str, event: str, incarnation: int, entry: Entry, path: tuple[str, ...]
+    source: str, event: str, incarnation: int, entry: Entry, path: tuple[str, ...], seal: bytes
 ) -> None:
-    parcel = Parcel((source, event), incarnation, entry, path, None)
-    assert read_route(write_route(parcel)) == (incarnation, path, entry)
+    parcel = Parcel((source, event), incarnation, entry, path, None, seal)
+    assert read_route(write_route(parcel)) == (incarnation, path, entry, seal)
+
+
+def test_route_of_a_release_without_seals_is_read() -> None:
+    text = '[1,["P"],["C",1,2,3,0,[[2,1]],[["D",1,2,5,0,[],[]]]]]'
+    below = Entry("D", 1, 2, 5, 0)
+    entry = Entry("C", 1, 2, 3, 0, (Fence(2, 1),), (below,))
+    assert read_route(text) == (1, ("P",), entry, b"")
+    assert write_route(Parcel(("P", "e"), 1, entry, ("P",), None)) == text
 
 
 def logged_event() -> LoggedEvent:

@@ -14,8 +14,8 @@ FORWARDERS = (
         name="adoption-loses-last-child",
         kind="custody and adoption",
         breaks="The last child of a forwarder that does not answer is not adopted.",
-        old="        for child in children:\n            adopted",
-        new="        for child in children[:-1]:\n            adopted",
+        old="        for child in children:\n            incarnation",
+        new="        for child in children[:-1]:\n            incarnation",
     ),
     _F(
         name="adoption-never-happens",
@@ -188,8 +188,8 @@ FORWARDERS = (
         name="route-forgets-subtree",
         kind="recovery after a crash",
         breaks="A promise is stored without the subtree below its receiver.",
-        old="    return [*fields, [_entry_fields(child) for child in children]]",
-        new="    return [*fields, []]",
+        old="    below = [_entry_fields(child) for child in children]",
+        new="    below = []",
     ),
     Mutant(
         name="relay-never-chosen",

@@ -74,10 +74,10 @@ MEMBERS = (
     ),
     _B(
         name="later-incarnation-accepted",
-        file="qns/edl/intake.py",
+        file="qns/edl/item_checks.py",
         breaks="An incarnation that no document has yet has a stream.",
-        old="        if self.consumer.is_to_come(source, item.producer_incarnation):",
-        new="        if False:",
+        old="    if consumer.is_to_come(source, item.producer_incarnation):",
+        new="    if False:",
     ),
     _B(
         name="dead-letters-unbounded",

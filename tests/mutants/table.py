@@ -12,6 +12,7 @@ from tests.mutants.members import MEMBERS
 from tests.mutants.mutant import Mutant
 from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.sealing import SEALS
 from tests.mutants.storage import STORAGE
 from tests.mutants.streams import STREAMS
 from tests.mutants.trust import TRUST
@@ -31,9 +32,13 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *STORAGE,
     *MEMBERS,
     *TRUST,
+    *SEALS,
 )
 
 _PROTOCOL: Final = (
+    "tests/edl/test_seals.py",
+    "tests/edl/test_merkle.py",
+    "tests/peer/test_sealed_peers.py",
     "tests/edl/test_adoption.py",
     "tests/edl/test_consumers_and_epochs.py",
     "tests/edl/test_resending.py",

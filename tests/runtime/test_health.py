@@ -47,7 +47,8 @@ from qns.runtime import health as health_module
 from qns.runtime.addresses import listen_of
 from qns.runtime.drain import Drain
 from qns.runtime.health import Health
-from qns.runtime.own_certificate import OwnCertificate, TlsFiles
+from qns.runtime.key_files import KeyFiles
+from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.reasons import FAILING, REMEDIES, Reason, ReasonKind, overall_status
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
@@ -238,7 +239,7 @@ async def document_has_another_endpoint_for_this_peer(folder: Path) -> list[Reas
 
 def own_of(folder: Path, new: NewCertificate) -> OwnCertificate:
     tls_files(folder, "INPS", new)
-    return OwnCertificate.read(TlsFiles(folder / "INPS.tls.pem", folder / "INPS.tls.key"))
+    return OwnCertificate.read(KeyFiles(folder / "INPS.tls.pem", folder / "INPS.tls.key"))
 
 
 async def reasons_of_certificate(

@@ -1,6 +1,7 @@
 """Peers: the peers of three agencies as processes, with their files in one folder.
 
-They authenticate each other by mutual TLS, with certificates that are made for each demo.
+They authenticate each other by mutual TLS and seal their events, with certificates that are made
+for each demo.
 CoC has capability 1, so an event for both other agencies goes to INAIL, and from there to INPS.
 """
 
@@ -176,19 +177,21 @@ class DemoPeers:
         """Writes the configuration of all peers. Does not start them."""
         names = list(AGENCIES_FEDERATION.organisations)
         ports = free_ports(2 * len(names))
-        made = {name: new_certificate(name, time(), days=_DAYS) for name in names}
-        federation = _federation(ports[: len(names)], made)
+        tls = {name: new_certificate(name, time(), days=_DAYS) for name in names}
+        seals = {name: new_certificate(name, time(), days=_DAYS, is_tls=False) for name in names}
+        federation = _federation(ports[: len(names)], tls, seals)
         (folder / "federation.xml").write_bytes(write_federation(federation))
         peers = cls()
         for name, port in zip(names, ports[len(names) :], strict=True):
             peer = peers.peers[name] = PeerProcess(name, f"http://127.0.0.1:{port}/", folder)
-            with open(os.open(folder / f"{name}.tls.key", _NEW, 0o600), "wb") as key:
-                key.write(made[name].key)
-            (folder / f"{name}.tls.pem").write_text(made[name].certificate, encoding="ascii")
+            sections = [
+                _write_key_files(folder, name, kind, made[name])
+                for kind, made in (("tls", tls), ("seal", seals))
+            ]
             peer.configuration.write_text(
                 f'organisation = "{name}"\nfederation = "federation.xml"\n'
                 f'lineage = "{name}.db.lineage"\nlocal = "127.0.0.1:{port}"\n'
-                f'{_TUNING}\n[tls]\ncertificate = "{name}.tls.pem"\nkey = "{name}.tls.key"\n',
+                f"{_TUNING}\n{''.join(sections)}",
                 encoding="utf-8",
             )
         return peers
@@ -217,7 +220,17 @@ class DemoPeers:
         return sum(peer.sent(operation) for peer in self.peers.values())
 
 
-def _federation(ports: Iterable[int], made: Mapping[str, NewCertificate]) -> Federation:
+def _write_key_files(folder: Path, name: str, kind: str, made: NewCertificate) -> str:
+    """Writes a certificate and its key; returns the section of the configuration for them."""
+    with open(os.open(folder / f"{name}.{kind}.key", _NEW, 0o600), "wb") as key:
+        key.write(made.key)
+    (folder / f"{name}.{kind}.pem").write_text(made.certificate, encoding="ascii")
+    return f'\n[{kind}]\ncertificate = "{name}.{kind}.pem"\nkey = "{name}.{kind}.key"\n'
+
+
+def _federation(
+    ports: Iterable[int], tls: Mapping[str, NewCertificate], seals: Mapping[str, NewCertificate]
+) -> Federation:
     known: Mapping[str, int] = dict(zip(AGENCIES_FEDERATION.organisations, ports, strict=True))
     return replace(
         AGENCIES_FEDERATION,
@@ -225,7 +238,8 @@ def _federation(ports: Iterable[int], made: Mapping[str, NewCertificate]) -> Fed
             name: replace(
                 each,
                 endpoint=f"https://127.0.0.1:{known[name]}/",
-                tls=(made[name].certificate,),
+                tls=(tls[name].certificate,),
+                seals=(seals[name].certificate,),
                 capability=_CAPABILITIES.get(name, each.capability),
             )
             for name, each in AGENCIES_FEDERATION.organisations.items()

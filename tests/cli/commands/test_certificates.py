@@ -9,7 +9,8 @@ from time import time
 import pytest
 
 from qns.federation.new_certificate import ALGORITHMS
-from qns.runtime.own_certificate import OwnCertificate, TlsFiles
+from qns.runtime.key_files import KeyFiles
+from qns.runtime.own_certificate import OwnCertificate
 from tests.certificates import expired
 from tests.cli.conftest import Cli
 
@@ -22,7 +23,7 @@ def test_key_and_certificate_fit_and_only_this_user_reads_the_key(
     for kind in ("tls", "seal"):
         key, pem = (tmp_path / f"INPS.{kind}.{end}" for end in ("key", "pem"))
         assert key.stat().st_mode & 0o777 == 0o600
-        own = OwnCertificate.read(TlsFiles(pem, key))
+        own = OwnCertificate.read(KeyFiles(pem, key))
         assert own.certificate.subject == "CN=INPS"
         assert 364 * 86_400 < own.certificate.ends - time() < 366 * 86_400
         own.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
