@@ -14,6 +14,7 @@ from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.storage import STORAGE
 from tests.mutants.streams import STREAMS
+from tests.mutants.trust import TRUST
 from tests.mutants.users import USERS
 from tests.mutants.views import VIEWS
 
@@ -29,6 +30,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *PEERS,
     *STORAGE,
     *MEMBERS,
+    *TRUST,
 )
 
 _PROTOCOL: Final = (
@@ -67,7 +69,10 @@ _TESTS: Final = {
         ("tests/peer", "tests/iil", "tests/edl"),
     ),
     "qns/store": (("tests/store/test_files.py",), ("tests/store", "tests/peer/test_gateway.py")),
-    "qns/runtime": (("tests/runtime/test_driver.py", "tests/runtime/test_clock.py"),),
+    "qns/runtime": (
+        ("tests/runtime/test_driver.py", "tests/runtime/test_clock.py"),
+        ("tests/runtime/test_tls.py", "tests/runtime/test_tls_changes.py"),
+    ),
 }
 """Room -> the tests that notice most of its bugs quickly; then all, also of its neighbours."""
 STATIC: Final = ("tests/peer/test_encapsulation.py", "tests/peer/test_layers.py")
