@@ -9,9 +9,10 @@ delivery between three peers.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.report import figure, micro, table, times
 from benchmarks.soap_federation import PRODUCERS, Federated, served
@@ -19,7 +20,8 @@ from benchmarks.soap_latency import latency
 from benchmarks.soap_load import Connection, Spent, run_load
 from benchmarks.timing import OnProgress
 
-SERVERS = ("spyne", "qns", "bare", "lean")
+SERVERS = ("spyne", "qns", "qns over TLS", "bare", "lean")
+_QNS = ("qns", "qns over TLS")
 PER_CALL = (1, 10, 100)
 _LEAST_CALLS = 4
 """The least number of calls of each producer in a round: a single burst does not show how a server
@@ -35,8 +37,9 @@ async def _run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     spent: dict[str, dict[int, list[Spent]]] = {
         name: {each: [] for each in PER_CALL} for name in SERVERS
     }
-    async with Federated() as federation:
-        servers = {"qns": (federation.pid, federation.port)}
+    async with Federated() as plain, Federated(has_tls=True) as secure:
+        federations = dict(zip(_QNS, (plain, secure), strict=True))
+        servers = {name: (each.pid, each.peer_port) for name, each in federations.items()}
         with served("bare") as bare, served("lean") as lean, served("spyne") as spyne:
             servers |= {"bare": bare, "lean": lean, "spyne": spyne}
             for nth in range(repeats):
@@ -45,15 +48,19 @@ async def _run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
                     for name in SERVERS:
                         enough = number // 8 if name == "spyne" else number
                         enough = max(enough, _LEAST_CALLS * per_call * PRODUCERS)
-                        calls = federation.calls(enough, per_call, fresh=name == "qns")
-                        took = await play(*servers[name], calls, check=name == "qns")
-                        if name == "qns":
+                        federation = federations.get(name, plain)
+                        is_qns = name in _QNS
+                        calls = federation.calls(enough, per_call, fresh=is_qns)
+                        took = await play(
+                            *servers[name], calls, check=is_qns, tls=is_qns and federation.tls
+                        )
+                        if is_qns:
                             await federation.read()
                         actual = per_call * sum(map(len, calls.values()))
                         spent[name][per_call].append(
                             Spent(took.seconds / actual, took.cpu_seconds / actual)
                         )
-        delivered = await federation.delivered()
+        delivered = await plain.delivered()
     on_progress("soap: three peers, 500 events a second")
     seconds = {
         name: {
@@ -73,8 +80,17 @@ async def _run(quick: bool, on_progress: OnProgress) -> dict[str, Any]:
     }
 
 
-async def play(pid: int, port: int, calls: dict[str, list[bytes]], *, check: bool) -> Spent:
-    connections = {name: Connection(port, "/peer") for name in calls}
+async def play(
+    pid: int,
+    port: int,
+    calls: dict[str, list[bytes]],
+    *,
+    check: bool,
+    tls: dict[str, ssl.SSLContext] | Literal[False] = False,
+) -> Spent:
+    """Sends the calls of each producer on a connection of its own, with its certificate if any."""
+    contexts = tls or {}
+    connections = {name: Connection(port, "/peer", contexts.get(name)) for name in calls}
 
     async def send(name: str) -> None:
         for body in calls[name]:
@@ -106,6 +122,14 @@ def text(results: dict[str, Any]) -> str:
                 ]
             )
     found = results["latency"]
+    secure = ""
+    if "qns over TLS" in notify:
+        ratios = {
+            per_call: took["seconds"] / notify["qns over TLS"][per_call]["seconds"]
+            for per_call, took in notify["qns"].items()
+        }
+        shown = ", ".join(f"{times(ratio)} at {each}" for each, ratio in ratios.items())
+        secure = f" Over mutual TLS, `qns` takes {shown} per envelope, as a part of plain loopback."
     return "\n\n".join(
         (
             "# SOAP on loopback",
@@ -113,7 +137,8 @@ def text(results: dict[str, Any]) -> str:
             "connection; medians of rounds in which the servers alternate. `qns` commits durably "
             "before it answers, and delivers each event to one user, who reads between the rounds; "
             "`spyne` decodes and answers; `bare`, the limit, parses and answers, on aiohttp's "
-            "server and uvloop; `lean` does so on the HTTP layer of QNS; `spyne` is on waitress.",
+            "server and uvloop; `lean` does so on the HTTP layer of QNS; `spyne` is on waitress."
+            f"{secure}",
             table(
                 ["server", "per envelope", "notifications/s", "CPU", "of the limit", "of spyne"],
                 rows,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,6 +37,7 @@ from qns.edl.messages import (
 )
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
+from qns.federation.new_certificate import new_certificate
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     ListSubscriptions,
@@ -40,6 +45,8 @@ from qns.iil.requests import (
     Subscriptions,
 )
 from qns.peer.inputs import Received
+from qns.runtime.own_certificate import OwnCertificate, TlsFiles
+from qns.runtime.tls_contexts import client_context, server_context
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import write_call
@@ -53,14 +60,17 @@ HOSTED = frozenset(("Report", "Report/Wind"))
 
 @contextmanager
 def process(*command: str) -> Iterator[tuple[int, int]]:
-    """Runs a server in a process of its own; yields its process id and port once it listens."""
+    """Runs a server in a process of its own; yields its process id and port once it listens.
+
+    Of a peer with two ports, it is that for users.
+    """
     with subprocess.Popen(
         [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as running:
         assert running.stdout is not None
         try:
             line = running.stdout.readline()
-            port = int(line.rstrip().rstrip("/").rpartition(":")[2])
+            port = int(re.findall(r"127\.0\.0\.1:(\d+)", line)[-1])
             yield running.pid, port
         finally:
             running.terminate()
@@ -98,9 +108,12 @@ def wind_event(id: str, source: str) -> dict[str, Any]:
 
 class Federated:
     """The peer under load. Its producers answer the requests that a peer sends until it is at
-    rest."""
+    rest. With TLS, every producer has a certificate and an address of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_tls: bool = False) -> None:
+        self.has_tls = has_tls
+        self.tls: dict[str, ssl.SSLContext] = {}
+        """The contexts of the calls of producers to the peer; empty without TLS."""
         self.names = [f"Met{nth:02}" for nth in range(1, PRODUCERS + 1)]
         self.sent = dict.fromkeys(self.names, 0)
         self.endpoint = Endpoint(WEATHER)
@@ -112,19 +125,13 @@ class Federated:
         producers.router.add_post("/{name}/peer", self._answer)
         self._runner = web.AppRunner(producers, access_log=None)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        port = self._runner.addresses[0][1]
-        organisations = {
-            name: Organisation(name, HOSTED, f"http://127.0.0.1:{port}/{name}/")
-            for name in self.names
-        }
-        organisations[RECEIVER] = Organisation(RECEIVER, HOSTED, "http://127.0.0.1:9/")
         self._folder = tempfile.TemporaryDirectory(prefix="qns-bench-")
         folder = Path(self._folder.name)
-        federation = Federation("bench", WEATHER, organisations)
-        path = peer_configuration(folder, RECEIVER, federation)
+        path = await (self._with_tls(folder) if self.has_tls else self._plain(folder))
         self._process = process("-m", "qns.cli", "peer", "run", str(path))
         self.pid, self.port = await asyncio.to_thread(self._process.__enter__)
+        if not self.has_tls:
+            self.peer_port = self.port
         await self._subscribe()
         return self
 
@@ -137,6 +144,43 @@ class Federated:
         await asyncio.to_thread(self._process.__exit__, None, None, None)
         await self._runner.cleanup()
         self._folder.cleanup()
+
+    async def _plain(self, folder: Path) -> Path:
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        port = self._runner.addresses[0][1]
+        organisations = {
+            name: Organisation(name, HOSTED, f"http://127.0.0.1:{port}/{name}/")
+            for name in self.names
+        }
+        organisations[RECEIVER] = Organisation(RECEIVER, HOSTED, "http://127.0.0.1:9/")
+        return peer_configuration(folder, RECEIVER, Federation("bench", WEATHER, organisations))
+
+    async def _with_tls(self, folder: Path) -> Path:
+        made = {name: new_certificate(name, time()) for name in (*self.names, RECEIVER)}
+        trusted = [made[RECEIVER].certificate]
+        organisations = {}
+        for nth, name in enumerate(self.names):
+            files = TlsFiles(folder / f"{name}.pem", folder / f"{name}.key")
+            files.certificate.write_text(made[name].certificate)
+            files.key.write_bytes(made[name].key)
+            own = OwnCertificate.read(files)
+            self.tls[name] = client_context(own, trusted)
+            server = server_context(own, trusted)
+            await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=server).start()
+            endpoint = f"https://127.0.0.1:{self._runner.addresses[nth][1]}/{name}/"
+            organisations[name] = Organisation(name, HOSTED, endpoint, (made[name].certificate,))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.peer_port = free.getsockname()[1]
+        endpoint = f"https://127.0.0.1:{self.peer_port}/"
+        organisations[RECEIVER] = Organisation(RECEIVER, HOSTED, endpoint, tuple(trusted))
+        federation = Federation("bench", WEATHER, organisations)
+        path = peer_configuration(folder, RECEIVER, federation, self.peer_port)
+        (folder / "own.pem").write_text(trusted[0])
+        (folder / "own.key").write_bytes(made[RECEIVER].key)
+        text = path.read_text(encoding="utf-8")
+        tls = '[tls]\ncertificate = "own.pem"\nkey = "own.key"\n'
+        path.write_text(f'local = "127.0.0.1:0"\n{text}{tls}', encoding="utf-8")
+        return path
 
     async def _subscribe(self) -> None:
         local = Connection(self.port, "/local")

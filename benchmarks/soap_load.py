@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -18,8 +19,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Connection:
     """A minimal HTTP/1.1 client: a client library would cost more than the servers do."""
 
-    def __init__(self, port: int, path: str) -> None:
+    def __init__(self, port: int, path: str, tls: ssl.SSLContext | None = None) -> None:
         self.port = port
+        self.tls = tls
         self.head = (
             f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/xml; charset=utf-8\r\n"
         )
@@ -28,7 +30,9 @@ class Connection:
 
     async def call(self, body: bytes, action: str) -> bytes:
         if self.reader is None or self.writer is None:
-            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+            self.reader, self.writer = await asyncio.open_connection(
+                "127.0.0.1", self.port, ssl=self.tls
+            )
         head = f"{self.head}SOAPAction: {action}\r\nContent-Length: {len(body)}\r\n\r\n"
         self.writer.write(head.encode() + body)
         answer = (await self.reader.readuntil(b"\r\n\r\n")).lower()

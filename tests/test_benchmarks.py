@@ -109,12 +109,15 @@ def test_core_of_the_peer_is_measured_with_views_and_notifications() -> None:
     assert "| publish, 100 per turn |" in bench_peer.text(results)
 
 
-def test_peer_under_load_delivers_every_notification() -> None:
+@pytest.mark.parametrize("has_tls", [False, True], ids=["plain", "mutual TLS"])
+def test_peer_under_load_delivers_every_notification(has_tls: bool) -> None:
     async def load() -> tuple[int, int]:
-        async with Federated() as federation:
+        async with Federated(has_tls=has_tls) as federation:
             for per_call in (1, 10):
                 calls = federation.calls(320, per_call, fresh=True)
-                took = await bench_soap.play(federation.pid, federation.port, calls, check=True)
+                took = await bench_soap.play(
+                    federation.pid, federation.peer_port, calls, check=True, tls=federation.tls
+                )
                 assert took.seconds > 0
             return sum(federation.sent.values()), await federation.delivered()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.mutants.connections import CONNECTIONS
 from tests.mutants.consumers import CONSUMERS
 from tests.mutants.diffusion import DIFFUSION
 from tests.mutants.forwarders import FORWARDERS
@@ -13,9 +14,9 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.sealing import SEALS
+from tests.mutants.signed_documents import SIGNED_DOCUMENTS
 from tests.mutants.storage import STORAGE
 from tests.mutants.streams import STREAMS
-from tests.mutants.trust import TRUST
 from tests.mutants.users import USERS
 from tests.mutants.views import VIEWS
 
@@ -31,7 +32,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *PEERS,
     *STORAGE,
     *MEMBERS,
-    *TRUST,
+    *SIGNED_DOCUMENTS,
+    *CONNECTIONS,
     *SEALS,
 )
 
@@ -77,7 +79,10 @@ _TESTS: Final = {
         ("tests/peer", "tests/iil", "tests/edl"),
     ),
     "qns/store": (("tests/store/test_files.py",), ("tests/store", "tests/peer/test_gateway.py")),
-    "qns/runtime": (("tests/runtime/test_driver.py", "tests/runtime/test_clock.py"),),
+    "qns/runtime": (
+        ("tests/runtime/test_driver.py", "tests/runtime/test_clock.py"),
+        ("tests/runtime/test_tls.py", "tests/runtime/test_tls_changes.py"),
+    ),
 }
 """Room -> the tests that notice most of its bugs quickly; then all, also of its neighbours."""
 STATIC: Final = ("tests/peer/test_encapsulation.py", "tests/peer/test_layers.py")

@@ -27,6 +27,7 @@ from qns.edl.messages import (
     Fence,
     Gossip,
     Hello,
+    Notification,
     Notify,
     SendAll,
     Skip,
@@ -285,6 +286,24 @@ async def certificate_has_expired(folder: Path) -> list[Reason]:
 @situation(ReasonKind.CERTIFICATE_EXPIRES)
 async def certificate_expires_soon(folder: Path) -> list[Reason]:
     return await reasons_of_certificate(folder, new_certificate("INPS", time(), days=29))
+
+
+@situation(ReasonKind.NO_SEAL)
+async def document_names_a_seal_and_there_is_none(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        named = FEDERATION.with_certificates("INPS", seals=[certificate("INPS").certificate])
+        await stage.ask(InstallDocument(write_federation(named)))
+        return health_of(stage).reasons()
+
+
+@situation(ReasonKind.WRONG_SEALS)
+async def member_brings_an_event_without_its_seal(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        named = FEDERATION.with_certificates("CoC", seals=[certificate("CoC").certificate])
+        await stage.ask(InstallDocument(write_federation(named)))
+        item = Notification("CoC", 1, 1, 1, "e1", b"", 0.0, Entry("INPS", 1, 1, 1, 0), ("CoC",))
+        await stage.ask(Received(Envelope("CoC", named.version, (), Notify((item,)))))
+        return health_of(stage).reasons()
 
 
 @situation(ReasonKind.UNREACHABLE)

@@ -38,7 +38,7 @@ from qns.runtime.causes import (
 from qns.runtime.server import BODY_WITHIN_S
 from qns.soap.parts import ViewPart
 from qns.soap.peer_client import write_call
-from tests.certificates import certificate, expired, not_yet_valid
+from tests.certificates import authority, certificate, expired, issued_by, not_yet_valid
 from tests.runtime.peers import (
     PeerProcess,
     agencies_over_tls,
@@ -61,7 +61,9 @@ from tests.runtime.tls_stage import (
 pytestmark = pytest.mark.slow
 
 EXPIRED, EARLY = expired("CoC"), not_yet_valid("CoC")
-"""CoC has both, and INAIL its own."""
+"""Certificates of CoC and, because an organisation has two at most, of INAIL."""
+AUTHORITY = authority("INPS")
+"""A certificate of INPS with which it can issue others."""
 
 
 class Stage:
@@ -72,6 +74,9 @@ class Stage:
         self.federation = federation.with_certificates(
             "CoC", tls=[certificate("CoC").certificate, EXPIRED.certificate]
         ).with_certificates("INAIL", tls=[certificate("INAIL").certificate, EARLY.certificate])
+        self.federation = self.federation.with_certificates(
+            "INPS", tls=[certificate("INPS").certificate, AUTHORITY.certificate]
+        )
         self.folder = folder
         self.peers = {
             name: tls_peer_in(folder / name, self.federation, name) for name in ("INPS", "INAIL")
@@ -143,7 +148,7 @@ def test_stranger_gets_no_answer_and_changes_nothing(stage: Stage, who: str) -> 
 
 def test_certificate_that_a_member_has_issued_is_refused(stage: Stage) -> None:
     """A key that the document does not name is no member, whoever has signed for it."""
-    issued = issued_by(certificate("CoC"))
+    issued = issued_by(AUTHORITY)
     with pytest.raises(ENDED):
         fetch_once(stage.federation, stage.folder, issued)
 
@@ -200,27 +205,6 @@ def untouched(peer: PeerProcess) -> dict[str, object]:
     """Returns what a refused call must leave as it is."""
     state = peer.health()
     return {name: state[name] for name in ("document", "subscriptions", "epoch", "federation")}
-
-
-def issued_by(member: NewCertificate) -> NewCertificate:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-
-    own = new_certificate("CoC", 1.7e9, days=3_000)
-    leaf = x509.load_pem_x509_certificate(own.certificate.encode())
-    issuer = x509.load_pem_x509_certificate(member.certificate.encode())
-    key = serialization.load_pem_private_key(member.key, None)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(leaf.subject)
-        .issuer_name(issuer.subject)
-        .public_key(leaf.public_key())
-        .serial_number(7)
-        .not_valid_before(leaf.not_valid_before_utc)
-        .not_valid_after(leaf.not_valid_after_utc)
-        .sign(key, None)  # type: ignore[arg-type]
-    )
-    return NewCertificate(own.key, signed.public_bytes(serialization.Encoding.PEM).decode())
 
 
 # --- floods ---------------------------------------------------------------------------------------
