@@ -16,6 +16,7 @@ from qns.edl.seals import MOST_ROOTS
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
 from qns.edl.view_reader import SLICE_CHARACTERS
+from qns.federation.document import MOST_SEALS, MOST_TLS
 from qns.federation.roots import MOST_KEYS, MOST_ROOT_SETS
 from qns.iil.number_series import MOST_SERIES
 from qns.peer.history_search import MOST_FOUND, MOST_RECORDS
@@ -28,6 +29,11 @@ from qns.runtime.http_reader import MOST_HEAD_BYTES
 from qns.runtime.log_limit import MOST_OF_CALLER, MOST_OF_MESSAGE
 from qns.runtime.log_ring import MOST_CHARACTERS, MOST_LINES
 from qns.runtime.server import MOST_PULLS
+from qns.runtime.tls_listener import (
+    HANDSHAKE_WITHIN_S,
+    MOST_HANDSHAKES,
+    MOST_HANDSHAKES_PER_ADDRESS,
+)
 from qns.soap import parts
 from qns.soap.hardening import LOCAL, PEER
 from qns.store.sqlite import LOW_WATER_BYTES
@@ -79,6 +85,12 @@ FIXED = {
     "root sets of one federation document": f"{MOST_ROOT_SETS:,}",
     "root keys of one root set": f"{MOST_KEYS:,}",
     "fences of one stream from a producer": f"{MOST_FENCES:,}",
+    "unfinished TLS handshakes": (
+        f"{MOST_HANDSHAKES_PER_ADDRESS} for each address, {MOST_HANDSHAKES} in all, "
+        f"{HANDSHAKE_WITHIN_S:g} seconds each"
+    ),
+    "connections of members, with TLS": "half of the connections",
+    "TLS and seal certificates of one organisation": f"{MOST_TLS} and {MOST_SEALS}",
     "verified roots of seals": f"{MOST_ROOTS:,}",
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",
