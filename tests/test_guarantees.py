@@ -15,6 +15,7 @@ from qns.edl.claims import CLAIMS_AT_ONCE
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
 from qns.edl.view_reader import SLICE_CHARACTERS
+from qns.federation.document import MOST_SEALS, MOST_TLS
 from qns.iil.number_series import MOST_SERIES
 from qns.peer.history_search import MOST_FOUND, MOST_RECORDS
 from qns.peer.tuning import Tuning
@@ -26,6 +27,11 @@ from qns.runtime.http_reader import MOST_HEAD_BYTES
 from qns.runtime.log_limit import MOST_OF_CALLER, MOST_OF_MESSAGE
 from qns.runtime.log_ring import MOST_CHARACTERS, MOST_LINES
 from qns.runtime.server import MOST_PULLS
+from qns.runtime.tls_listener import (
+    HANDSHAKE_WITHIN_S,
+    MOST_HANDSHAKES,
+    MOST_HANDSHAKES_PER_ADDRESS,
+)
 from qns.soap import parts
 from qns.soap.hardening import LOCAL, PEER
 from qns.store.sqlite import LOW_WATER_BYTES
@@ -54,6 +60,12 @@ FIXED = {
     "requests that wait for a turn": f"{MOST_WAITING:,}",
     "pulls that wait for a delivery": f"{MOST_PULLS:,}",
     "connections": f"{server.MOST_CONNECTIONS:,}",
+    "unfinished TLS handshakes": (
+        f"{MOST_HANDSHAKES_PER_ADDRESS} for each address, {MOST_HANDSHAKES} in all, "
+        f"{HANDSHAKE_WITHIN_S:g} seconds each"
+    ),
+    "connections of members, with TLS": "half of the connections",
+    "TLS and seal certificates of one organisation": f"{MOST_TLS} and {MOST_SEALS}",
     "one request": (
         f"{LOCAL.bytes // MIB} MiB and {LOCAL.elements:,} elements; "
         f"from peers {PEER.bytes // MIB} MiB and {PEER.elements:,}"
