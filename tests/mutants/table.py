@@ -12,9 +12,9 @@ from tests.mutants.members import MEMBERS
 from tests.mutants.mutant import Mutant
 from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.signed_documents import SIGNED_DOCUMENTS
 from tests.mutants.storage import STORAGE
 from tests.mutants.streams import STREAMS
-from tests.mutants.trust import TRUST
 from tests.mutants.users import USERS
 from tests.mutants.views import VIEWS
 
@@ -30,7 +30,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *PEERS,
     *STORAGE,
     *MEMBERS,
-    *TRUST,
+    *SIGNED_DOCUMENTS,
 )
 
 _PROTOCOL: Final = (
@@ -62,9 +62,9 @@ _USERS: Final = (
     "tests/peer/test_recovery.py",
 )
 _MARKS: Final = ("tests/store/test_mark_changes.py", "tests/runtime/test_driver.py")
-_TRUST: Final = ("tests/federation", "tests/peer/test_signed_documents.py")
+_DOCUMENTS: Final = ("tests/federation", "tests/peer/test_signed_documents.py")
 _TESTS: Final = {
-    "qns/federation": (_TRUST, ("tests/peer",)),
+    "qns/federation": (_DOCUMENTS, ("tests/peer",)),
     "qns/edl": (_PROTOCOL, ("tests/edl", "tests/peer", "tests/iil")),
     "qns/iil": (_USERS, ("tests/iil", "tests/peer", "tests/edl")),
     "qns/peer": (

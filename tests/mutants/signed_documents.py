@@ -8,7 +8,7 @@ from tests.mutants.mutant import Mutant
 
 _T = partial(Mutant, kind="signed documents")
 
-TRUST = (
+SIGNED_DOCUMENTS = (
     _T(
         name="threshold-of-document-not-checked",
         file="qns/federation/signatures.py",
