@@ -191,18 +191,29 @@ class Ledger:
 
     def is_undone(self, call: Call) -> bool:
         """True if the peer was put back to a time before it granted the request."""
-        return any(each.since < call.answered_at <= each.at for each in self.restores[call.org])
+        return call.answered_at < inf and self.undid(call.org, call.answered_at)
 
     def undid(self, org: str, when: float, until: float = inf) -> bool:
-        """True if the peer was put back by `until` to a time before `when`, so that what it did
-        then is undone."""
-        return any(each.since < when <= each.at <= until for each in self.restores[org])
+        """True if the peer was put back by `until` to a state without what it did at `when`.
+
+        A second setback, to a state of a later time than the first, brings that back.
+        """
+        setbacks = [each for each in self.restores[org] if when <= each.at <= until]
+        if not setbacks:
+            return False
+        last = max(setbacks, key=lambda each: each.at)
+        return last.since < when or self.undid(org, when, last.since)
 
     def restored_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each.at <= until for each in self.restores[org])
 
     def moved_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each <= until for each, _ in self.moves[org])
+
+    def may_move_after(self, org: str, at: float) -> bool:
+        """True if the organisation joined or left after this time, or its peer may have learned
+        only then that it did."""
+        return self.moved_after(org, self._last_calm(at))
 
     def has_left(self, org: str, until: float) -> bool:
         """True if the organisation has ever left the federation, even if it came back."""

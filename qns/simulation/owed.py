@@ -99,11 +99,11 @@ class Owed:
         ledger, producer, consumer = self.ledger, publication.org, subscription.org
         since = min(publication.asked_at, subscription.asked_at)
         if producer == consumer:
-            if ledger.moved_after(producer, since):
+            if ledger.may_move_after(producer, since):
                 return False
             is_early = subscription.answered_at < publication.asked_at
             return is_early or self._is_for_ever(publication)
-        if ledger.moved_after(producer, publication.asked_at) or ledger.moved_after(
+        if ledger.may_move_after(producer, publication.asked_at) or ledger.moved_after(
             consumer, subscription.asked_at
         ):
             return False

@@ -124,13 +124,6 @@ CONSUMERS = (
         new="",
     ),
     _S(
-        name="position-not-stored",
-        kind="recovery after a crash",
-        breaks="A consumer forgets at a restart how far it has come.",
-        old="        self.last = number\n        self.put(turn)",
-        new="        self.last = number",
-    ),
-    _S(
         name="skip-keeps-early-entries",
         kind="gaps and skips",
         breaks="Early entries that a skip passed stay and block the stream.",

@@ -163,15 +163,23 @@ INTAKES = (
         name="fast-path-with-early-entries",
         kind="gaps and skips",
         breaks="The fast path passes early entries, which then stay for ever.",
-        old="        if stream is None or stream.early or consumer.sink.has_pending(sender):",
-        new="        if stream is None or consumer.sink.has_pending(sender):",
+        old="        if stream is None or stream.early or stream.is_repeating:",
+        new="        if stream is None or stream.is_repeating:",
     ),
     _T(
         name="fast-path-with-pending-subscriptions",
         kind="stability",
         breaks="The fast path does not end the backlog of a pending subscription.",
-        old="        if stream is None or stream.early or consumer.sink.has_pending(sender):",
-        new="        if stream is None or stream.early:",
+        old="        if consumer.sink.has_pending(sender):",
+        new="        if False:",
+    ),
+    _T(
+        name="position-not-stored",
+        kind="recovery after a crash",
+        breaks="A consumer forgets at a restart how far it has come.",
+        old="        stream.put(turn)\n        stream.record_taken(turn, epoch, number, "
+        "logged.event.id)",
+        new="        stream.record_taken(turn, epoch, number, logged.event.id)",
     ),
     _T(
         name="fast-path-does-not-store-position",

@@ -48,8 +48,8 @@ MEMBERS = (
         name="gossip-overrides-own-report",
         file="qns/edl/reachability.py",
         breaks="A member speaks for another that is reached.",
-        old="            if name != sender and name in self._own and self.reachable(name):",
-        new="            if False:",
+        old="                is_known = name in self._own and self.reachable(name)",
+        new="                is_known = False",
     ),
     _B(
         name="gossip-kept-after-healing",
