@@ -15,7 +15,8 @@ from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen
 from qns.runtime.configuration import read_configuration
-from tests.runtime.peers import agencies_on_loopback, configure
+from qns.runtime.own_certificate import TlsFiles
+from tests.runtime.peers import agencies_on_loopback, agencies_over_tls, configure
 
 MINIMAL = 'organisation = "INPS"\nfederation = "federation.xml"\n'
 
@@ -73,6 +74,7 @@ most_owed = inf
     assert configuration.tuning == expected
 
 
+TLS = '[tls]\ncertificate = "INPS.tls.pem"\nkey = "INPS.tls.key"\n'
 REFUSED = [
     (MINIMAL + 'merging = "exat"', "unknown merging 'exat'", "did you mean exact?"),
     ("organisation = ", "this is not TOML", "organisation = "),
@@ -96,6 +98,10 @@ REFUSED = [
     (MINIMAL + 'listen = "a@127.0.0.1:1"', "no address to listen on", "127.0.0.1:8701"),
     (MINIMAL + 'listen = "0.0.0.0:8701"', "not a loopback address", "[tls]"),
     (MINIMAL + 'listen = "inps.example:8701"', "not a loopback address", "[tls]"),
+    (MINIMAL + 'local = "127.0.0.1:1"', "local needs a section [tls]", "at one address, listen"),
+    (MINIMAL + '[tls]\nkey = "a.key"', "certificate is missing", 'certificate = "INPS.tls.pem"'),
+    (MINIMAL + '[tls]\nkeys = "a.key"', "unknown key of [tls] 'keys'", "did you mean key?"),
+    (MINIMAL + TLS, "federation: CoC: the endpoint", "give an https URL"),
     (MINIMAL + 'history = "yes"', "'yes' is not yes or no", "true or false"),
     (MINIMAL + 'log = "debug"', "'debug' is not a section", "[log]"),
     (MINIMAL + '[log]\nlevel = "loud"', "unknown log level 'loud'", "debug"),
@@ -123,6 +129,20 @@ def test_error_names_the_problem_and_what_to_write_instead(
     assert message.startswith(str(path))
     assert problem in message
     assert remedy in caught.value.remedy
+
+
+def test_peer_with_tls_listens_on_any_address_and_serves_users_on_loopback(tmp_path: Path) -> None:
+    document = write_federation(agencies_over_tls())
+    (tmp_path / "federation.xml").write_bytes(document)
+    path = tmp_path / "peer.toml"
+    path.write_text(f'{MINIMAL}\nlisten = "0.0.0.0:8443"\n{TLS}', "utf-8")
+    found = read_configuration(path)
+    assert found.tls == TlsFiles(tmp_path / "INPS.tls.pem", tmp_path / "INPS.tls.key")
+    assert (found.url, found.local_url) == ("https://0.0.0.0:8443/", "http://127.0.0.1:8711/")
+    path.write_text(f'{MINIMAL}\nlocal = "10.0.0.1:8711"\n{TLS}', "utf-8")
+    with pytest.raises(QnsError, match="not a loopback address") as caught:
+        read_configuration(path)
+    assert "[local_tls]" in caught.value.remedy
 
 
 def test_missing_file_is_rejected(tmp_path: Path) -> None:

@@ -26,10 +26,7 @@ Makes keys and self-signed certificates of an organisation, or shows certificate
 exactly the certificates that the federation document names, so that no authority is needed;
 certificates that an authority has issued work as well.
 """
-_EXAMPLES = (
-    "qns certificates make INPS --folder /etc/qns",
-    "qns certificates show /etc/qns/INPS.tls.pem",
-)
+_EXAMPLES = ("qns certificates make --help", "qns certificates show --help")
 _MAKE = """
 Makes a key and a certificate for TLS between peers (NAME.tls.key, NAME.tls.pem), and the same for
 the seal (NAME.seal.key, NAME.seal.pem). Existing files are never overwritten. Only this user can
