@@ -45,7 +45,8 @@ from qns.iil.requests import (
     Subscriptions,
 )
 from qns.peer.inputs import Received
-from qns.runtime.own_certificate import OwnCertificate, TlsFiles
+from qns.runtime.key_files import KeyFiles
+from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.tls_contexts import client_context, server_context
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
@@ -160,7 +161,7 @@ class Federated:
         trusted = [made[RECEIVER].certificate]
         organisations = {}
         for nth, name in enumerate(self.names):
-            files = TlsFiles(folder / f"{name}.pem", folder / f"{name}.key")
+            files = KeyFiles(folder / f"{name}.pem", folder / f"{name}.key")
             files.certificate.write_text(made[name].certificate)
             files.key.write_bytes(made[name].key)
             own = OwnCertificate.read(files)

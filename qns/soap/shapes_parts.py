@@ -17,7 +17,7 @@ from qns.edl.messages import (
 )
 from qns.soap.shapes import Itself, Leaf, many, once, perhaps, record, reserved
 
-_SIGNATURE = "Reserved for a signature over the exact bytes. Leave it out."
+_SIGNATURE = "Reserved and ignored. Leave it out."
 SEAL = (
     "Required if the federation document has seal certificates of the producer: the SHA-256 of one "
     "of them, then the signature over the root of a Merkle tree (docs/seals.md)."
@@ -76,6 +76,7 @@ ENTRY = record(
     once("confirmed", Leaf.NUMBER, "The epoch up to which the receiver has all fences."),
     many("fence", FENCE, "A fence after that epoch."),
     many("child", Itself.ITSELF, "The entry of an organisation to which the receiver forwards."),
+    reserved("signature", _SIGNATURE),
     many("carrier", Leaf.TEXT, _CARRIER),
     perhaps("proof", Leaf.BYTES, _PROOF, b""),
 )
@@ -93,6 +94,7 @@ NOTIFICATION = record(
     once("remaining", Leaf.SECONDS, "The seconds of availability that remain; INF: without end."),
     once("entry", ENTRY, "The receiver's entry, with its subtree."),
     many("path", Leaf.TEXT, "An organisation that has forwarded it; the first is the producer."),
+    reserved("signature", _SIGNATURE),
     perhaps("seal", Leaf.BYTES, SEAL, b""),
 )
 
