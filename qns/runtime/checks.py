@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from time import time
 from typing import Final, NamedTuple
 
@@ -21,7 +19,6 @@ from qns.federation.document_xml import read_federation
 from qns.federation.roots_xml import write_expires
 from qns.peer.opening import DocumentPlan, Opening, ReadableStore, inspect, plan_document
 from qns.runtime.addresses import Listen, peer_url
-from qns.runtime.admin.client import call
 from qns.runtime.admin_socket import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_one, check_connections
@@ -41,17 +38,18 @@ from qns.store.sqlite import LOW_WATER_BYTES
 _EMPTY: Final = MemoryStore()
 """Stands for a store that will be created."""
 
-_STATUS_WITHIN_S: Final = 5.0
 
+async def check(configuration: Configuration, running_at: str = "") -> list[Finding]:
+    """Checks a valid configuration, the store, the port and the other peers.
 
-async def check(configuration: Configuration) -> list[Finding]:
-    """Checks a valid configuration, the store, the port and the other peers."""
+    `running_at` is the address of the peer that runs on this store, or "" if there is none.
+    """
     me = configuration.organisation
     tls, tls_findings = check_tls(configuration)
     own = await _ask_own(configuration)
     is_running = isinstance(own, Answer) and own.organisation == me
     # A peer that moves still runs at its former address when its operator checks the new one.
-    elsewhere = "" if is_running else await asyncio.to_thread(_elsewhere, configuration)
+    elsewhere = "" if is_running else running_at
     start = None if is_running or elsewhere else _start(configuration)
     url = elsewhere or configuration.url
     in_force = await _in_force(me, url, tls) if start is None else start.in_force
@@ -265,16 +263,6 @@ def _plan(plan: DocumentPlan) -> Iterator[Finding]:
         yield Finding(
             Verdict.WARN, "federation", plan.notice, "replace the file by the document in force"
         )
-
-
-def _elsewhere(configuration: Configuration) -> str:
-    """Returns the address of the peer that runs on this store, or "" if there is none."""
-    try:
-        state = call(configuration.admin, "status", {}, silent_s=_STATUS_WITHIN_S)
-    except QnsError:
-        return ""
-    is_own = Path(state["store"]) == configuration.store.absolute()
-    return str(state["listen"]) if is_own else ""
 
 
 def _running_elsewhere(configuration: Configuration, elsewhere: str) -> Iterator[Finding]:

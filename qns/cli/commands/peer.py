@@ -14,6 +14,7 @@ from qns.cli.operator.registry import OPERATOR_COMMANDS
 from qns.cli.options import Commands, add_json_option, new_command
 from qns.cli.screen import Screen
 from qns.errors import QnsError
+from qns.runtime.admin.running import find_running
 from qns.runtime.configuration import read_configuration
 from qns.runtime.findings import Finding, Verdict
 from qns.runtime.logs import configure_logs
@@ -74,6 +75,6 @@ def check(args: Namespace, screen: Screen) -> int:
         message = f"{place}{error.problem}"
         findings = [Finding(Verdict.FAIL, "configuration", message, error.remedy)]
     else:
-        findings = asyncio.run(checks.check(configuration))
+        findings = asyncio.run(checks.check(configuration, find_running(configuration)))
     show_findings(screen, findings)
     return int(any(finding.verdict is Verdict.FAIL for finding in findings))
