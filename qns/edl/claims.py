@@ -64,17 +64,20 @@ class Claims:
         """True if a twin may run. A delayed message of a forgotten epoch is such a sign too."""
         return bool(self._surprises)
 
-    def proves_twin(self, now: float, others: int, *, is_called: bool) -> bool:
+    def proves_twin(self, now: float, others: int, *, called_at: float, is_called: bool) -> bool:
         """True if a twin runs, and this peer is the one that should step down.
 
         The peer that no member calls steps down, because it is not at the endpoint in the document.
-        If members call both, one of them steps down after more surprises. These must come from two
-        members if there are several others, because the claims of a single one may be false.
+        What members told it before they last called it does not count then: a partition may
+        separate it from them since. If members call both, one of them steps down after more
+        surprises. All these must come from two members if there are several others, because the
+        claims of a single one may be false.
         """
-        recent = [member for at, member in self._surprises if now - at < _SHOWN_S]
+        since, most = now - _SHOWN_S, _SURPRISES_IF_CALLED
         if not is_called:
-            return len(recent) >= _SURPRISES
-        return len(recent) >= _SURPRISES_IF_CALLED and len(set(recent)) >= min(2, others)
+            since, most = max(since, called_at), _SURPRISES
+        recent = [member for at, member in self._surprises if at > since]
+        return len(recent) >= most and len(set(recent)) >= min(2, others)
 
     def prove_setback(self, member: str) -> None:
         """Notes that a member has a number or a version that this peer does not remember."""

@@ -173,7 +173,9 @@ class Peer:
         if self.is_fenced or not self.edl.suggests_twin:
             return
         silence_s = _CALLED_WITHIN_GOSSIPS * self.edl.tuning.gossip_every_s
-        if self.edl.proves_twin(turn.now, is_called=turn.now - self._called_at <= silence_s):
+        called_at = self._called_at
+        is_called = turn.now - called_at <= silence_s
+        if self.edl.proves_twin(turn.now, called_at=called_at, is_called=is_called):
             self.is_fenced = True
             self._report_setback(turn)
 

@@ -62,6 +62,26 @@ def test_false_claims_of_one_member_do_not_fence_a_peer_that_others_call() -> No
     assert not lone.peer.status.is_fenced
 
 
+def test_peer_does_not_step_down_for_claims_from_before_it_was_last_called() -> None:
+    lone = producer_of("C", "D", capability=4)
+    for _ in range(2):
+        surprise(lone, "C")
+    surprise(lone, "D")
+    lone.receive("D", Gossip())
+    lone.wait(SILENCE_S)  # a partition separates it from all others
+    assert not lone.peer.status.is_fenced
+
+
+def test_claims_of_one_member_do_not_fence_a_peer_that_no_other_reaches() -> None:
+    lone = producer_of("C", "D", capability=4)
+    lone.wait(SILENCE_S)
+    for _ in range(3):
+        surprise(lone, "C")
+    assert not lone.peer.status.is_fenced
+    surprise(lone, "D")
+    assert lone.peer.status.is_fenced
+
+
 def test_member_that_never_named_the_present_epoch_shows_no_twin() -> None:
     """It tells of an epoch that this peer has forgotten."""
     lone = producer_of("C")
