@@ -31,6 +31,8 @@ _SURPRISES: Final = 2
 """The number of surprises that prove a twin. A single one may be a message that was delayed."""
 _SURPRISES_IF_CALLED: Final = 6
 """The number of surprises that prove a twin to a peer that other members call."""
+_PATIENCE: Final = 3
+"""A peer that is called gives a twin as many times as long to find out that nobody calls it."""
 _SHOWN_S: Final = 600.0
 """How long an ignored claim is shown, and reported only once; and how long a surprise counts."""
 
@@ -58,25 +60,29 @@ class Claims:
         """Member -> the epoch of this peer that it last named."""
         self._surprises: list[tuple[float, str]] = []
         """When a member named the present epoch and a later one after it; the last few."""
+        self._rivals_since = 0.0
+        """When the first surprise came that others have followed without a long pause."""
 
     @property
     def suggests_twin(self) -> bool:
         """True if a twin may run. A delayed message of a forgotten epoch is such a sign too."""
         return bool(self._surprises)
 
-    def proves_twin(self, now: float, others: int, *, called_at: float, is_called: bool) -> bool:
+    def proves_twin(self, now: float, others: int, *, called_at: float, silence_s: float) -> bool:
         """True if a twin runs, and this peer is the one that should step down.
 
-        The peer that no member calls steps down, because it is not at the endpoint in the document.
-        What members told it before they last called it does not count then: a partition may
-        separate it from them since. If members call both, one of them steps down after more
-        surprises. All these must come from two members if there are several others, because the
-        claims of a single one may be false.
+        The peer that no member has called for `silence_s` steps down, because it is not at the
+        endpoint in the document. What members told it before they last called it does not count
+        then: a partition may separate it from them since.
+
+        If members call both, one of them steps down after more surprises. Those of the first time
+        do not count then, in which a twin that nobody calls finds that out. All must come from two
+        members if there are several others, because the claims of a single one may be false.
         """
-        since, most = now - _SHOWN_S, _SURPRISES_IF_CALLED
-        if not is_called:
-            since, most = max(since, called_at), _SURPRISES
-        recent = [member for at, member in self._surprises if at > since]
+        is_called, shown_since = now - called_at <= silence_s, now - _SHOWN_S
+        most = _SURPRISES_IF_CALLED if is_called else _SURPRISES
+        since = self._rivals_since + _PATIENCE * silence_s if is_called else called_at
+        recent = [member for at, member in self._surprises if at > max(since, shown_since)]
         return len(recent) >= most and len(set(recent)) >= min(2, others)
 
     def prove_setback(self, member: str) -> None:
@@ -101,6 +107,8 @@ class Claims:
         if turn.now - claimant.believed_at > _FORGIVEN_AFTER_S:
             claimant.believed = 0
         if self._named.get(member) == own < claimed:
+            if not self._surprises or turn.now - self._surprises[-1][0] > _SHOWN_S:
+                self._rivals_since = turn.now
             self._surprises = [*self._surprises[-_SURPRISES_IF_CALLED:], (turn.now, member)]
         claimant.epoch = claimed
         self.newest = max(self.newest, claimed)

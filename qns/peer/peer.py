@@ -173,9 +173,7 @@ class Peer:
         if self.is_fenced or not self.edl.suggests_twin:
             return
         silence_s = _CALLED_WITHIN_GOSSIPS * self.edl.tuning.gossip_every_s
-        called_at = self._called_at
-        is_called = turn.now - called_at <= silence_s
-        if self.edl.proves_twin(turn.now, called_at=called_at, is_called=is_called):
+        if self.edl.proves_twin(turn.now, called_at=self._called_at, silence_s=silence_s):
             self.is_fenced = True
             self._report_setback(turn)
 

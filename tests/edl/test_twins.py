@@ -51,6 +51,24 @@ def test_peer_that_members_call_goes_on() -> None:
     assert not lone.peer.status.is_fenced
 
 
+def test_called_peer_waits_until_a_copy_that_nobody_calls_has_given_way() -> None:
+    """A copy needs as long to find out that nobody calls it."""
+    lone = producer_of("C", "D", capability=4)
+    for _ in range(12):
+        lone.wait(5.0)
+        lone.receive("D", Gossip())
+        surprise(lone, "C")
+        surprise(lone, "D")
+        assert not lone.peer.status.is_fenced
+    for _ in range(60):
+        if not lone.peer.status.is_fenced:
+            lone.wait(20.0)
+            lone.receive("D", Gossip())
+            surprise(lone, "C")
+            surprise(lone, "D")
+    assert lone.peer.status.is_fenced
+
+
 def test_false_claims_of_one_member_do_not_fence_a_peer_that_others_call() -> None:
     lone = producer_of("C", "D")
     for nth in range(400):

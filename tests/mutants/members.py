@@ -167,8 +167,8 @@ MEMBERS = (
         name="old-claims-fence-a-partitioned-peer",
         file="qns/edl/claims.py",
         breaks="Claims from before a partition make a peer give way in it.",
-        old="            since, most = max(since, called_at), _SURPRISES\n",
-        new="            most = _SURPRISES\n",
+        old=" if is_called else called_at\n",
+        new=" if is_called else shown_since\n",
     ),
     _B(
         name="claims-of-one-member-fence-a-peer",
@@ -186,10 +186,17 @@ MEMBERS = (
     ),
     _B(
         name="called-peer-gives-way",
-        file="qns/peer/peer.py",
+        file="qns/edl/claims.py",
         breaks="The peer at the endpoint gives way to its copy.",
-        old="is_called = turn.now - called_at <= silence_s",
-        new="is_called = False",
+        old="is_called, shown_since = now - called_at <= silence_s,",
+        new="is_called, shown_since = False,",
+    ),
+    _B(
+        name="called-peer-gives-way-first",
+        file="qns/edl/claims.py",
+        breaks="The peer at the endpoint gives way before its copy can find out that nobody calls it.",
+        old="self._rivals_since + _PATIENCE * silence_s if",
+        new="self._rivals_since if",
     ),
     _B(
         name="peer-that-gave-way-sends",
