@@ -12,6 +12,7 @@ a twin, which runs as this organisation with a copy of its store.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from qns.peer.backoff import Backoff
@@ -56,6 +57,9 @@ class Claims:
         self._claimants: dict[str, _Claimant] = {}
         self._refused_at: dict[str, float] = {}
         """Member -> when a claim of it was last ignored."""
+        self._ask_again_at: dict[str, float] = {}
+        """Member -> when the pause is over in which a claim of it was ignored. It may be true, and
+        the member may have no reason to repeat it."""
         self._named: dict[str, int] = {}
         """Member -> the epoch of this peer that it last named."""
         self._surprises: list[tuple[float, str]] = []
@@ -103,6 +107,8 @@ class Claims:
             return True
         if claimed - own > LARGEST_JUMP or turn.now < claimant.pause_until:
             self._refuse(turn, member, claimed)
+            if claimed - own <= LARGEST_JUMP:
+                self._ask_again_at[member] = claimant.pause_until
             return False
         if turn.now - claimant.believed_at > _FORGIVEN_AFTER_S:
             claimant.believed = 0
@@ -118,6 +124,17 @@ class Claims:
             pauses = claimant.believed - CLAIMS_AT_ONCE + 1
             claimant.pause_until = turn.now + PAUSES.pause_s(pauses)
         return True
+
+    def next_due(self) -> float:
+        """Returns when a member has to be asked again."""
+        return min(self._ask_again_at.values(), default=inf)
+
+    def pop_due(self, now: float) -> list[str]:
+        """Returns the members that have to be asked again by now, and forgets them."""
+        due = [member for member, at in self._ask_again_at.items() if at <= now]
+        for member in due:
+            del self._ask_again_at[member]
+        return due
 
     def refused(self, now: float) -> list[str]:
         """Returns the members of which a claim was ignored lately, in alphabetical order."""

@@ -80,6 +80,9 @@ class Requests:
         ready = self.producer.table.reader.go_on()
         if ready is not None:  # the message cuts the pause of the consumer short
             self.forwarder.link(ready).wants_gossip = True
+        for member in self.producer.claims.pop_due(turn.now):
+            if member in self.forwarder.links:
+                self.forwarder.links[member].wants_hello = True
         for link in self.forwarder.links.values():
             link.end_rest(turn.now)
         if self._gossip_at <= turn.now:
@@ -94,7 +97,7 @@ class Requests:
     def next_due(self) -> float:
         if self.producer.table.reader.is_reading:
             return 0.0
-        due = min(self.producer.next_due(), self._gossip_at)
+        due = min(self.producer.next_due(), self.producer.claims.next_due(), self._gossip_at)
         for link in self.forwarder.links.values():
             due = min(due, link.next_due())
         return due

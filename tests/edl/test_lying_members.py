@@ -106,6 +106,27 @@ def test_member_is_believed_again_after_a_pause_that_doubles() -> None:
         before = after
 
 
+def test_member_whose_claim_was_ignored_is_asked_again_when_the_pause_is_over() -> None:
+    lone = lone_producer()
+    for _ in range(CLAIMS_AT_ONCE):
+        claim(lone, "C")
+    lone.settle()
+    before = claim(lone, "C")
+    lone.settle()
+    lone.wait(PAUSES.pause_s(1) / 2)
+    assert not isinstance(lone.request("C"), Hello)
+    assert lone.last.wake_at <= lone.now + PAUSES.pause_s(1)
+    lone.settle()
+    lone.wait(PAUSES.pause_s(1))
+    assert isinstance(lone.request("C"), Hello)
+    later = lone.standing_of("C", 0, epoch=before + 5)
+    lone.answer("C", lone.hello_of("C", held_epoch=before, standing=later))
+    assert lone.peer.identity.epoch > before
+    lone.settle()
+    lone.wait(PAUSES.pause_s(2))
+    assert not isinstance(lone.request("C"), Hello)
+
+
 def test_member_that_knew_a_copy_for_half_a_minute_is_believed_within_the_next_one() -> None:
     lone = lone_producer()
     for _ in range(30):  # both peers begin epochs in turn until the copy gives way
