@@ -74,8 +74,12 @@ class Requests:
 
     # --- sending ----------------------------------------------------------------------------------
 
-    def handle_due(self, turn: Turn) -> None:
-        """Does what is due by now."""
+    def handle_due(self, turn: Turn, *, is_alone: bool = False) -> None:
+        """Does what is due by now.
+
+        A peer that no other has called for a while compares what both have, instead of gossiping:
+        if it is not at its endpoint, the others know a later epoch of another peer that is.
+        """
         self.producer.handle_due(turn)
         ready = self.producer.table.reader.go_on()
         if ready is not None:  # the message cuts the pause of the consumer short
@@ -92,7 +96,8 @@ class Requests:
             others = [name for name in others if name != self.me]
             if others:
                 self._gossiped += 1
-                self.forwarder.link(others[self._gossiped % len(others)]).wants_gossip = True
+                link = self.forwarder.link(others[self._gossiped % len(others)])
+                link.wants_gossip, link.wants_hello = True, link.wants_hello or is_alone
 
     def next_due(self) -> float:
         if self.producer.table.reader.is_reading:
@@ -218,6 +223,7 @@ class Requests:
             case ChangeSub(), Fault(permanent=True):
                 self._repeat(turn, link, request)
                 link.change_refused(turn.now, body.reason)
+                link.wants_hello = True  # it may have a view that a later epoch of this peer sent
             case FetchDocument(), Fault(permanent=True):
                 link.useless_document = link.claimed_document
             case OfferDocument(), Fault(permanent=True):

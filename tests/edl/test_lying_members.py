@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from qns.edl.claims import CLAIMS_AT_ONCE, PAUSES
+from qns.edl.merge_subscriptions_table import Digest
 from qns.edl.messages import (
     Acknowledge,
+    ChangeSub,
     Entry,
     Envelope,
     Fence,
@@ -25,6 +27,7 @@ from qns.edl.messages import (
     RelayAcknowledgement,
     Skip,
     Standing,
+    SubChanged,
 )
 from qns.edl.reachability import Reachability
 from qns.edl.validation import MOST_FENCES
@@ -33,6 +36,7 @@ from qns.peer.outcomes import Incident, IncidentKind
 from qns.peer.tables import INBOUND_FENCES
 from tests.edl.lone_peer import LonePeer
 from tests.edl.peers import federation, notification
+from tests.edl.test_adoption import REPORT, publish
 
 # --- claims of later epochs -----------------------------------------------------------------------
 
@@ -76,6 +80,24 @@ def test_claim_that_is_not_believed_changes_no_stream() -> None:
     before = {name: list(stream.fences) for name, stream in streams.items()}
     claim(lone, "C", "fences")
     assert {name: list(stream.fences) for name, stream in streams.items()} == before
+
+
+def test_ignored_claim_counts_when_an_epoch_begins_for_another_reason() -> None:
+    lone = lone_producer()
+    change = ChangeSub(1, 1, 1, None, 1, (REPORT,), (), str(Digest([REPORT])))
+    assert isinstance(lone.receive("C", change), SubChanged)
+    publish(lone, "e1")
+    lone.settle()
+    publish(lone, "e2")
+    lone.receive("C", Acknowledge(lone.standing_of("C", 2, epoch=lone.peer.identity.epoch)))
+    for _ in range(CLAIMS_AT_ONCE):
+        claim(lone, "C")
+    epoch = lone.peer.identity.epoch
+    forgotten = lone.standing_of("C", 0, epoch=epoch)._replace(fences=(Fence(epoch + 1, 1),))
+    lone.receive("C", Acknowledge(forgotten))
+    assert lone.peer.identity.epoch == epoch  # the claim is ignored
+    claim(lone, "D")
+    assert lone.peer.edl.producer.streams["C"].fences.newest.first == 1
 
 
 def test_claims_of_one_member_that_are_not_believed_leave_those_of_another_believed() -> None:
