@@ -223,7 +223,6 @@ class Requests:
             case ChangeSub(), Fault(permanent=True):
                 self._repeat(turn, link, request)
                 link.change_refused(turn.now, body.reason)
-                link.wants_hello = True  # it may have a view that a later epoch of this peer sent
             case FetchDocument(), Fault(permanent=True):
                 link.useless_document = link.claimed_document
             case OfferDocument(), Fault(permanent=True):

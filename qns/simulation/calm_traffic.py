@@ -59,6 +59,8 @@ class CalmTraffic:
                 continue
             self._met_at.setdefault((sender, to), t)
             self._met_at.setdefault((to, sender), t)
+            if sender in self.world.liars or to in self.world.liars:
+                continue
             if isinstance(body, PullGap) and self._is_needless(to, t):
                 pulls.append((t, sender, to))
             for item in body.items if isinstance(body, Notify) else ():

@@ -107,6 +107,8 @@ class Owed:
             consumer, subscription.asked_at
         ):
             return False
+        if ledger.may_be_split(consumer, publication.asked_at):
+            return False
         if ledger.may_be_dropped(producer):
             return False
         if self._is_for_ever(publication):

@@ -78,7 +78,7 @@ class Reading:
             return
         for read in sorted(reads, key=lambda each: each.number):
             publication = ledger.publications.get((read.source, read.event))
-            if publication is None or ledger.restores[read.source]:
+            if publication is None or ledger.restores[read.source] or read.source in ledger.twins:
                 continue
             if ledger.moved_after(read.source, 0.0):
                 continue

@@ -11,6 +11,7 @@ from qns.d2q.event_json import EventReader
 from qns.federation.document import Organisation
 from qns.federation.document_xml import write_federation
 from qns.history.judge import judge
+from qns.history.verdict import MOST_PER_RULE
 from qns.iil.requests import (
     InstallDocument,
     Pause,
@@ -31,9 +32,12 @@ from qns.simulation.findings import Findings
 from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
 from qns.simulation.lasting import needless_notifications, still_owed, working_pairs
+from qns.simulation.lie_bounds import judge_lie_bounds
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
+from qns.simulation.trusted import among_others
+from qns.simulation.twin_rules import judge_twins
 from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
 
@@ -44,9 +48,11 @@ _LASTING_AT_LEAST_S = 6.0
 """The last events of a lasting partition are published in this time."""
 _LASTING_AT_MOST_S = 150.0
 _QUIET_S = 30.0
+_MANY_VIOLATIONS = 10_000
 _BEGIN_S = 1_000_000.0
 """What a correct clock shows at the start, so that one that is set back by days is positive."""
 _READ_EVERY_S = 10
+_BUSY_EVERY_S = 4
 _COMPARE_WITHIN_S = 1_000.0
 """Longer than any partition: the judge expects that a rollback never loses an event."""
 
@@ -100,6 +106,7 @@ class Scenario:
         self.world = World(
             plan.seed, plan.federation, tuning, disk, plan.seed % 4 == 3, EPOCH_SCATTER
         )
+        self.world.liars = plan.liars
         for name, node in self.world.nodes.items():
             node.wall_ahead_s = _BEGIN_S + plan.clocks[name]
         self.injection = Injection(self.world, self.counts)
@@ -113,12 +120,20 @@ class Scenario:
         world = self.world
         try:
             violations = self._play()
+            judge_lie_bounds(world, self.findings)
+            if not violations:
+                judge_twins(world, self.findings)
         finally:
             for node in world.nodes.values():
                 node.disk.discard()
+            for twin in world.twins.values():
+                twin.node.disk.discard()
         audited = audit(world, came_to_rest=not violations, has_faults=self.plan.has_faults)
-        verdict = judge(world.history)
-        violations += [f"{each.rule}: {each.explain()}" for each in verdict.violations]
+        unjudged = world.liars | world.twins.keys()
+        most = _MANY_VIOLATIONS if unjudged else MOST_PER_RULE
+        verdict = judge(world.history, most_per_rule=most)
+        found = among_others(verdict.violations, unjudged)
+        violations += [f"{each.rule}: {each.explain()}" for each in found]
         violations += [each for each in self.findings.violations if each not in violations]
         violations += audited.violations
         asked = {str(rule): n for rule, n in verdict.checks.items()}
@@ -136,6 +151,8 @@ class Scenario:
     def _play(self) -> list[str]:
         world = self.world
         world.start()
+        for name in world.liars:  # it wants every event, so that it is in the trees
+            world.ask(name, Subscribe(OWNER, "Report", id="all"))
         self._schedule(self.plan.actions)
         world.run_until(CHAOS_S)
         self._heal()
@@ -233,6 +250,18 @@ class Scenario:
         self.world.ledger.calms.append(self.world.now)
         return judge_tables(self.world, self.findings)
 
+    def _keep_twins_busy(self) -> None:
+        """Publishes at every twin that has not given way, and at its original.
+
+        Only members that exchange events or hellos with both learn that there are two.
+        """
+        for org, twin in self.world.twins.items():
+            if not twin.has_given_way:
+                for prefix, kind in (("b", "publish"), ("t", "twin-publish")):
+                    id = f"{prefix}{len(self.world.ledger.publications)}-{org}"
+                    fields = {"id": id, "class": "Report", "available": "INF"}
+                    self._performer(kind.replace("-", "_"))(Action(0.0, kind, org, fields))
+
     def _wait(self, at_most_s: float) -> list[str]:
         """Runs the world until nothing is under way; returns a violation if that takes too long."""
         world = self.world
@@ -244,6 +273,8 @@ class Scenario:
             if second % _READ_EVERY_S == 0 and world.tuning.most_events < TUNING.most_events:
                 self._resume_everything()  # a full log waits for readers
                 self._read_everything()
+            if second % _BUSY_EVERY_S == 0:
+                self._keep_twins_busy()
             world.run_for(1.0)
             waiting = [name for name, calls in self.calls.open.items() if calls]
             if set(waiting) - world.absent:
@@ -303,6 +334,19 @@ class Scenario:
         if action.fields["class"] in schema.classes:
             event = EventReader(schema).from_fields({**action.fields, "source": action.org})
             self.calls.call(action.org, Publish(event))
+
+    def _do_twin_publish(self, action: Action) -> None:
+        schema, org = self.world.federation.schema, action.org
+        if org in self.world.twins and action.fields["class"] in schema.classes:
+            event = EventReader(schema).from_fields({**action.fields, "source": org})
+            self.world.ledger.ask(self.world.now, org, Publish(event))
+            self.world.ask_twin(org, Publish(event))
+
+    def _do_twin_subscribe(self, action: Action) -> None:
+        if action.org in self.world.twins:
+            fields = action.fields
+            request = Subscribe(OWNER, str(fields["text"]), id=str(fields["sub"]))
+            self.world.ask_twin(action.org, request)
 
     def _do_repeat(self, action: Action) -> None:
         """Publishes the acknowledged events again that the peer has forgotten.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from qns.edl.messages import ChangeSub, Fault, Gossip, Hello, Notified, Notify
+from qns.edl.messages import Gossip, Hello, Notified, Notify
 from qns.errors import Busy
 from qns.iil.requests import PullDeliveries, Subscribe
 from qns.peer.outcomes import IncidentKind
 from tests.edl.lone_peer import TAKEN, LonePeer
-from tests.edl.peers import federation
 from tests.edl.test_adoption import producer_of, publish
 
 SILENCE_S = 31.0
@@ -108,16 +107,6 @@ def test_member_that_never_named_the_present_epoch_shows_no_twin() -> None:
     for _ in range(3):
         tell(lone, "C", later=True)
     assert not lone.peer.edl.suggests_twin
-
-
-def test_peer_whose_view_is_refused_compares_what_both_have() -> None:
-    """The refusal may be that of a view which its twin has sent."""
-    lone = LonePeer("P", federation("P", "C"))
-    lone.settle()
-    lone.do(Subscribe("user", "Report", id="s"))
-    assert isinstance(lone.request("C"), ChangeSub)
-    lone.answer("C", Fault("this change is older than the view in force", permanent=True))
-    assert isinstance(lone.request("C"), Hello)
 
 
 @pytest.mark.parametrize("is_called", [False, True])

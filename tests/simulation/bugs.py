@@ -12,6 +12,8 @@ from qns.cbr.covering import CoveringOrder
 from qns.cbr.delta import Delta
 from qns.cbr.subscription import Subscription
 from qns.d2q.schema import Schema
+from qns.edl import view_reader
+from qns.edl.claims import Claims
 from qns.edl.custody import Custody
 from qns.edl.external_merge_table import ExternalMergeTable
 from qns.edl.forwarder import Forwarder
@@ -376,6 +378,32 @@ def epoch_without_a_first_number() -> Replacements:
     }
 
 
+def every_claim_believed() -> Replacements:
+    """A peer believes every claim of a member that it has forgotten an epoch."""
+
+    def believe(claims: Claims, turn: Turn, member: str, claimed: int, own: int) -> bool:
+        claims.newest = max(claims.newest, claimed)
+        return True
+
+    return {(Claims, "believe"): believe}
+
+
+def old_claims_prove_a_twin() -> Replacements:
+    """A peer gives way to a twin because of claims of one member from before it was called."""
+    original = Claims.proves_twin
+
+    def proves_twin(claims: Claims, now: float, _: int, **fields: Any) -> bool:
+        is_called = now - fields["called_at"] <= fields["silence_s"]
+        return original(claims, now, 1, **fields if is_called else {**fields, "called_at": 0.0})
+
+    return {(Claims, "proves_twin"): proves_twin}
+
+
+def views_read_in_one_turn() -> Replacements:
+    """All elements of a view are read in one turn."""
+    return {(view_reader, "SLICE_CHARACTERS"): 10**9}
+
+
 BUGS: dict[str, Callable[[], Replacements]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "forward from memory": forward_from_memory,
@@ -404,6 +432,9 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "full peer acknowledges": full_peer_acknowledges,
     "position in a stream not stored": position_in_a_stream_not_stored,
     "epoch without a first number": epoch_without_a_first_number,
+    "every claim believed": every_claim_believed,
+    "old claims prove a twin": old_claims_prove_a_twin,
+    "views read in one turn": views_read_in_one_turn,
 }
 
 REVEALED_BY: dict[str, tuple[str, ...]] = {
@@ -422,6 +453,9 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "position in a stream not stored": ("failing-disk",),
     "no fence at a start": ("snapshot",),
     "epoch without a first number": ("lose-log",),
+    "every claim believed": ("liar",),
+    "old claims prove a twin": ("liar", "split"),
+    "views read in one turn": ("liar",),
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""
