@@ -223,6 +223,7 @@ class Requests:
             case ChangeSub(), Fault(permanent=True):
                 self._repeat(turn, link, request)
                 link.change_refused(turn.now, body.reason)
+                link.wants_hello |= link.change_refusals > 1  # it may have a view of a later epoch
             case FetchDocument(), Fault(permanent=True):
                 link.useless_document = link.claimed_document
             case OfferDocument(), Fault(permanent=True):

@@ -10,7 +10,17 @@ from __future__ import annotations
 from typing import Final
 
 from qns.history.verdict import Rule
-from qns.simulation import answers, calm_traffic, causes, declared, lie_bounds, owed, readers, reading, twin_rules
+from qns.simulation import (
+    answers,
+    calm_traffic,
+    causes,
+    declared,
+    lie_bounds,
+    owed,
+    readers,
+    reading,
+    twin_rules,
+)
 from qns.simulation.answers import Answers
 from qns.simulation.calm_traffic import judge_calm_traffic
 from qns.simulation.causes import Causes
@@ -28,8 +38,6 @@ AUDITED: Final = (
     answers.RULE,
     *causes.RULES,
     declared.RULE,
-    *lie_bounds.RULES,
-    *twin_rules.RULES,
     *calm_traffic.RULES,
 )
 """The rules of the audit."""
@@ -45,7 +53,7 @@ NEEDED_FAULTS: Final = {
     declared.RULE: {"restore"},
     readers.CURSOR: {"restore"},
     twin_rules.TWIN: {"twin"},
-    **dict.fromkeys(lie_bounds.RULES, {"liar"}),
+    **{rule: {"liar"} for rule in lie_bounds.RULES},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""
 

@@ -10,6 +10,7 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.lying import Lying
 from qns.simulation.network import Weather
 from qns.simulation.node import Backup, KillPoint
+from qns.simulation.twin_users import TwinUsers
 from qns.simulation.world import World
 
 _POINTS = {
@@ -30,11 +31,13 @@ class Injection:
     restores: Counter[str] = field(default_factory=Counter)
     """Organisation -> how often it was restored."""
     lying: Lying = field(init=False)
+    twin_users: TwinUsers = field(init=False)
     on_put_back: Callable[[str], None] = lambda _: None
     """Is called with an organisation whose host was put back and started."""
 
     def __post_init__(self) -> None:
         self.lying = Lying(self.world)
+        self.twin_users = TwinUsers(self.world)
 
     def count(self, fault: str) -> None:
         self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -90,6 +93,12 @@ class Injection:
         if self.world.start_twin(action.org):
             self.count("twins")
             self.world.ledger.twins[action.org] = self.world.now
+
+    def do_twin_publish(self, action: Action) -> None:
+        self.twin_users.publish(action)
+
+    def do_twin_subscribe(self, action: Action) -> None:
+        self.twin_users.subscribe(action)
 
     def do_backup(self, action: Action) -> None:
         self.world.back_up(action.org)

@@ -76,12 +76,12 @@ class Lying:
         ahead = _FAR if fields["large"] else _AHEAD
         self._send(liar, to, Acknowledge(self._standing(liar, to, ahead=ahead)))
 
-    def _surprises(self, liar: str, to: str, fields: dict[str, Any]) -> None:
+    def _surprises(self, liar: str, to: str, _: dict[str, Any]) -> None:
         """The receiver began its epoch, and somebody else a later one."""
         self._send(liar, to, Acknowledge(self._standing(liar, to)))
         self._send(liar, to, Acknowledge(self._standing(liar, to, ahead=_AHEAD)))
 
-    def _incarnations(self, liar: str, to: str, fields: dict[str, Any]) -> None:
+    def _incarnations(self, liar: str, to: str, _: dict[str, Any]) -> None:
         """Early events of former and future memberships of the liar."""
         told = self._next()
         items = tuple(
@@ -106,7 +106,7 @@ class Lying:
         )
         self._send(liar, to, Notify((self._event(liar, entry, event, region="south"),)))
 
-    def _silence(self, liar: str, _: str, fields: dict[str, Any]) -> None:
+    def _silence(self, liar: str, *_: object) -> None:
         """The liar promises to forward events, and does not."""
         self.world.silent_until[liar] = self.world.now + _SILENT_S
 

@@ -74,7 +74,7 @@ class Reading:
     def _judge_order(self, key: Key, reads: list[Read]) -> None:
         """Events of one producer are read in publication order, if nothing disturbed it."""
         ledger, newest = self.ledger, dict[str, tuple[float, Read]]()
-        if self.ledger.tuning.most_owed < inf or ledger.restores[key[0]]:
+        if ledger.tuning.most_owed < inf or ledger.restores[key[0]] or key[0] in ledger.twins:
             return
         for read in sorted(reads, key=lambda each: each.number):
             publication = ledger.publications.get((read.source, read.event))

@@ -179,7 +179,7 @@ class Scenario:
     def _schedule(self, actions: Sequence[Action]) -> None:
         world = self.world
         for action in actions:
-            perform = self._performer(action.kind.replace("-", "_"))
+            perform = self._performer(action.kind)
 
             def act(action: Action = action, perform: Perform = perform) -> None:
                 if not action.org or action.org in world.nodes or action.kind == "rejoin":
@@ -188,6 +188,7 @@ class Scenario:
             world.at(world.now + action.at, act)
 
     def _performer(self, kind: str) -> Perform:
+        kind = kind.replace("-", "_")
         perform: Perform = getattr(self, f"_do_{kind}", None) or getattr(
             self.injection, f"do_{kind}"
         )
@@ -220,8 +221,8 @@ class Scenario:
         ways = sorted(f"{producer}>{consumer}" for producer, consumer in pairs)
         world.history.append({"t": world.now, "do": "ways", "ways": ways})
         world.run_until(max(world.now, CHAOS_S + LONGEST_DELAY_S + 5.0))
-        # Ends that were restored may disagree about numbers until they have exchanged a hello.
-        restored = self.injection.restores
+        # Ends that were restored, or run twice, may disagree about numbers until a hello.
+        restored = {*self.injection.restores, *world.liars, *world.twins}
         pairs = frozenset(each for each in pairs if not any(name in restored for name in each))
         self.findings.ask(REST, len(pairs))
         violations = still_owed(world, pairs)
@@ -250,18 +251,6 @@ class Scenario:
         self.world.ledger.calms.append(self.world.now)
         return judge_tables(self.world, self.findings)
 
-    def _keep_twins_busy(self) -> None:
-        """Publishes at every twin that has not given way, and at its original.
-
-        Only members that exchange events or hellos with both learn that there are two.
-        """
-        for org, twin in self.world.twins.items():
-            if not twin.has_given_way:
-                for prefix, kind in (("b", "publish"), ("t", "twin-publish")):
-                    id = f"{prefix}{len(self.world.ledger.publications)}-{org}"
-                    fields = {"id": id, "class": "Report", "available": "INF"}
-                    self._performer(kind.replace("-", "_"))(Action(0.0, kind, org, fields))
-
     def _wait(self, at_most_s: float) -> list[str]:
         """Runs the world until nothing is under way; returns a violation if that takes too long."""
         world = self.world
@@ -274,7 +263,8 @@ class Scenario:
                 self._resume_everything()  # a full log waits for readers
                 self._read_everything()
             if second % _BUSY_EVERY_S == 0:
-                self._keep_twins_busy()
+                for action in self.injection.twin_users.more_publications():
+                    self._performer(action.kind)(action)
             world.run_for(1.0)
             waiting = [name for name, calls in self.calls.open.items() if calls]
             if set(waiting) - world.absent:
@@ -334,19 +324,6 @@ class Scenario:
         if action.fields["class"] in schema.classes:
             event = EventReader(schema).from_fields({**action.fields, "source": action.org})
             self.calls.call(action.org, Publish(event))
-
-    def _do_twin_publish(self, action: Action) -> None:
-        schema, org = self.world.federation.schema, action.org
-        if org in self.world.twins and action.fields["class"] in schema.classes:
-            event = EventReader(schema).from_fields({**action.fields, "source": org})
-            self.world.ledger.ask(self.world.now, org, Publish(event))
-            self.world.ask_twin(org, Publish(event))
-
-    def _do_twin_subscribe(self, action: Action) -> None:
-        if action.org in self.world.twins:
-            fields = action.fields
-            request = Subscribe(OWNER, str(fields["text"]), id=str(fields["sub"]))
-            self.world.ask_twin(action.org, request)
 
     def _do_repeat(self, action: Action) -> None:
         """Publishes the acknowledged events again that the peer has forgotten.

@@ -5,16 +5,16 @@ The guarantees hold among the other organisations.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from qns.history.verdict import Violation
-from qns.peer.turn import Record
 
 _NAMES = ("org", "source", "to", "producer")
 """The fields of a record that name an organisation."""
 
 
-def concerns(record: Record, names: Collection[str]) -> bool:
+def concerns(record: Mapping[str, Any], names: Collection[str]) -> bool:
     """True if one of these organisations made the record or is named in it."""
     return any(isinstance(record.get(field), str) and record[field] in names for field in _NAMES)
 

@@ -14,7 +14,7 @@ def counted(do: Callable[[], Result]) -> tuple[Result, int]:
     """Calls the function; returns its result and the number of lines that it executed."""
     lines = 0
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:
+    def trace(_: FrameType, event: str, __: object) -> Any:
         nonlocal lines
         lines += event == "line"
         return trace

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from qns.iil.requests import Publish
-from qns.peer.outcomes import IncidentKind
 from qns.peer.tables import EVENTS, SUBSCRIPTIONS
 from qns.simulation.findings import Findings
 from qns.simulation.twin import Twin
@@ -26,7 +25,7 @@ def judge_twins(world: World, findings: Findings) -> None:
             not original.status.is_fenced,
             f"{name} has given way to its twin, although members call {name}.",
         )
-        is_told = original.status.setback is IncidentKind.OWN_TWIN
+        is_told = original.status.has_twin
         if world.ledger.starts[name][-1] <= twin.since:
             findings.judge(TWIN, is_told, f"{name} does not say that it has a twin.")
         _judge_twin(name, twin, findings)
@@ -35,7 +34,7 @@ def judge_twins(world: World, findings: Findings) -> None:
 def _judge_twin(name: str, twin: Twin, findings: Findings) -> None:
     gateway = twin.node.gateway
     assert gateway is not None
-    is_told = gateway.status.setback is IncidentKind.OWN_TWIN
+    is_told = gateway.status.has_twin
     findings.judge(
         TWIN, gateway.status.is_fenced and is_told, f"the twin of {name} has not given way."
     )

@@ -1,4 +1,4 @@
-"""Twins: draws a copy of a running peer that is started beside it, and what users do at the copy."""
+"""Twins: draws a copy of a peer that is started beside it, and what users do at the copy."""
 
 from __future__ import annotations
 

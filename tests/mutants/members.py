@@ -194,7 +194,7 @@ MEMBERS = (
     _B(
         name="called-peer-gives-way-first",
         file="qns/edl/claims.py",
-        breaks="The peer at the endpoint gives way before its copy can find out that nobody calls it.",
+        breaks="The peer at the endpoint gives way sooner than its copy can.",
         old="self._rivals_since + _PATIENCE * silence_s if",
         new="self._rivals_since if",
     ),
