@@ -142,9 +142,10 @@ class Lying:
         self._change_view(liar, to, texts, fields["number"])
 
     def _elements(self, liar: str, to: str, fields: dict[str, Any]) -> None:
-        """A view of very many elements."""
+        """A view of very many elements; all large ones are the same."""
         number = 2_200 if fields["large"] else 300
-        region = f'Report from {to} where Region = "{fields["number"]}'
+        name = "large" if fields["large"] else fields["number"]
+        region = f'Report from {to} where Region = "{name}'
         texts = [f'{region}-{each}"' for each in range(number)]
         self._change_view(liar, to, texts, fields["number"])
 
