@@ -12,6 +12,7 @@ a twin, which runs as this organisation with a copy of its store.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from qns.peer.backoff import Backoff
@@ -31,6 +32,8 @@ _SURPRISES: Final = 2
 """The number of surprises that prove a twin. A single one may be a message that was delayed."""
 _SURPRISES_IF_CALLED: Final = 6
 """The number of surprises that prove a twin to a peer that other members call."""
+_PATIENCE: Final = 3
+"""A peer that is called gives a twin as many times as long to find out that nobody calls it."""
 _SHOWN_S: Final = 600.0
 """How long an ignored claim is shown, and reported only once; and how long a surprise counts."""
 
@@ -54,27 +57,37 @@ class Claims:
         self._claimants: dict[str, _Claimant] = {}
         self._refused_at: dict[str, float] = {}
         """Member -> when a claim of it was last ignored."""
+        self._ask_again_at: dict[str, float] = {}
+        """Member -> when the pause is over in which a claim of it was ignored. It may be true, and
+        the member may have no reason to repeat it."""
         self._named: dict[str, int] = {}
         """Member -> the epoch of this peer that it last named."""
         self._surprises: list[tuple[float, str]] = []
         """When a member named the present epoch and a later one after it; the last few."""
+        self._rivals_since = 0.0
+        """When the first surprise came that others have followed without a long pause."""
 
     @property
     def suggests_twin(self) -> bool:
         """True if a twin may run. A delayed message of a forgotten epoch is such a sign too."""
         return bool(self._surprises)
 
-    def proves_twin(self, now: float, others: int, *, is_called: bool) -> bool:
+    def proves_twin(self, now: float, others: int, *, called_at: float, silence_s: float) -> bool:
         """True if a twin runs, and this peer is the one that should step down.
 
-        The peer that no member calls steps down, because it is not at the endpoint in the document.
-        If members call both, one of them steps down after more surprises. These must come from two
+        The peer that no member has called for `silence_s` steps down, because it is not at the
+        endpoint in the document. What members told it before they last called it does not count
+        then: a partition may separate it from them since.
+
+        If members call both, one of them steps down after more surprises. Those of the first time
+        do not count then, in which a twin that nobody calls finds that out. All must come from two
         members if there are several others, because the claims of a single one may be false.
         """
-        recent = [member for at, member in self._surprises if now - at < _SHOWN_S]
-        if not is_called:
-            return len(recent) >= _SURPRISES
-        return len(recent) >= _SURPRISES_IF_CALLED and len(set(recent)) >= min(2, others)
+        is_called, shown_since = now - called_at <= silence_s, now - _SHOWN_S
+        most = _SURPRISES_IF_CALLED if is_called else _SURPRISES
+        since = self._rivals_since + _PATIENCE * silence_s if is_called else called_at
+        recent = [member for at, member in self._surprises if at > max(since, shown_since)]
+        return len(recent) >= most and len(set(recent)) >= min(2, others)
 
     def prove_setback(self, member: str) -> None:
         """Notes that a member has a number or a version that this peer does not remember."""
@@ -94,10 +107,14 @@ class Claims:
             return True
         if claimed - own > LARGEST_JUMP or turn.now < claimant.pause_until:
             self._refuse(turn, member, claimed)
+            if claimed - own <= LARGEST_JUMP:
+                self._ask_again_at[member] = claimant.pause_until
             return False
         if turn.now - claimant.believed_at > _FORGIVEN_AFTER_S:
             claimant.believed = 0
         if self._named.get(member) == own < claimed:
+            if not self._surprises or turn.now - self._surprises[-1][0] > _SHOWN_S:
+                self._rivals_since = turn.now
             self._surprises = [*self._surprises[-_SURPRISES_IF_CALLED:], (turn.now, member)]
         claimant.epoch = claimed
         self.newest = max(self.newest, claimed)
@@ -107,6 +124,17 @@ class Claims:
             pauses = claimant.believed - CLAIMS_AT_ONCE + 1
             claimant.pause_until = turn.now + PAUSES.pause_s(pauses)
         return True
+
+    def next_due(self) -> float:
+        """Returns when a member has to be asked again."""
+        return min(self._ask_again_at.values(), default=inf)
+
+    def pop_due(self, now: float) -> list[str]:
+        """Returns the members that have to be asked again by now, and forgets them."""
+        due = [member for member, at in self._ask_again_at.items() if at <= now]
+        for member in due:
+            del self._ask_again_at[member]
+        return due
 
     def refused(self, now: float) -> list[str]:
         """Returns the members of which a claim was ignored lately, in alphabetical order."""

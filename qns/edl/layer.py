@@ -159,10 +159,10 @@ class ExternalDiffusionLayer:
         """True if another peer may run as this organisation."""
         return self.producer.claims.suggests_twin
 
-    def proves_twin(self, now: float, *, is_called: bool) -> bool:
+    def proves_twin(self, now: float, *, called_at: float, silence_s: float) -> bool:
         """True if another peer runs as this organisation, and this one should step down."""
         claims, others = self.producer.claims, len(self.producer.streams)
-        return claims.proves_twin(now, others, is_called=is_called)
+        return claims.proves_twin(now, others, called_at=called_at, silence_s=silence_s)
 
     def apply_schema(self, schema: Schema) -> None:
         """Reads and writes subscriptions and events with a schema that has grown."""

@@ -251,7 +251,8 @@ class Producer:
             return
         lost = stream.find_lost_epoch(standing, self.epoch)
         if lost is not None:
-            if self.claims.believe(turn, teller, lost.epoch, self.epoch):
+            is_believed = self.claims.believe(turn, teller, lost.epoch, self.epoch)
+            if is_believed or not brought_by:  # if ignored, it counts when an epoch begins anyway
                 first = self.step_backs.get(consumer, lost.first)
                 self.step_backs[consumer] = min(first, lost.first)
             return

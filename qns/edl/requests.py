@@ -75,12 +75,19 @@ class Requests:
 
     # --- sending ----------------------------------------------------------------------------------
 
-    def handle_due(self, turn: Turn) -> None:
-        """Does what is due by now."""
+    def handle_due(self, turn: Turn, *, is_alone: bool = False) -> None:
+        """Does what is due by now.
+
+        A peer that no other has called for a while compares what both have, instead of gossiping:
+        if it is not at its endpoint, the others know a later epoch of another peer that is.
+        """
         self.producer.handle_due(turn)
         ready = self.producer.table.reader.go_on()
         if ready is not None:  # the message cuts the pause of the consumer short
             self.forwarder.link(ready).wants_gossip = True
+        for member in self.producer.claims.pop_due(turn.now):
+            if member in self.forwarder.links:
+                self.forwarder.links[member].wants_hello = True
         for link in self.forwarder.links.values():
             link.end_rest(turn.now)
         if self._gossip_at <= turn.now:
@@ -90,7 +97,8 @@ class Requests:
             others = [name for name in others if name != self.me]
             if others:
                 self._gossiped += 1
-                self.forwarder.link(others[self._gossiped % len(others)]).wants_gossip = True
+                link = self.forwarder.link(others[self._gossiped % len(others)])
+                link.wants_gossip, link.wants_hello = True, link.wants_hello or is_alone
 
     def next_due(self) -> float:
         if self.producer.table.reader.is_reading:
@@ -99,7 +107,7 @@ class Requests:
             links = self.forwarder.links.values()
             rests = (link.rest_until for link in links if link.state is LinkState.RESTING)
             return min(self._gossip_at, *rests, inf)
-        due = min(self.producer.next_due(), self._gossip_at)
+        due = min(self.producer.next_due(), self.producer.claims.next_due(), self._gossip_at)
         for link in self.forwarder.links.values():
             due = min(due, link.next_due())
         return due
@@ -232,6 +240,7 @@ class Requests:
             case ChangeSub(), Fault(permanent=True):
                 self._repeat(turn, link, request)
                 link.change_refused(turn.now, body.reason)
+                link.wants_hello |= link.change_refusals > 1  # it may have a view of a later epoch
             case FetchDocument(), Fault(permanent=True):
                 link.useless_document = link.claimed_document
             case OfferDocument(), Fault(permanent=True):

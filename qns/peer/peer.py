@@ -106,6 +106,11 @@ class Peer:
         return self.identity.organisation
 
     @property
+    def _silence_s(self) -> float:
+        """A peer that is at its endpoint is called within this time."""
+        return _CALLED_WITHIN_GOSSIPS * self.edl.tuning.gossip_every_s
+
+    @property
     def is_member(self) -> bool:
         return self.me in self.federation
 
@@ -163,7 +168,8 @@ class Peer:
         self._check_age(turn)  # the turn may have installed a document
         self.iil.end_expired(turn, interest=self.edl)
         self.iil.end_leases(turn)
-        self.edl.requests.handle_due(turn)
+        alone_s = turn.now - self._called_at
+        self.edl.requests.handle_due(turn, is_alone=alone_s > 2 * self._silence_s)
         self._find_twin(turn)
         self._follow_newest_epoch(turn)
         self._notice_setback(turn)
@@ -183,8 +189,8 @@ class Peer:
         """Gives way to another peer that runs as this organisation and is called by members."""
         if self.is_fenced or not self.edl.suggests_twin:
             return
-        silence_s = _CALLED_WITHIN_GOSSIPS * self.edl.tuning.gossip_every_s
-        if self.edl.proves_twin(turn.now, is_called=turn.now - self._called_at <= silence_s):
+        called_at = self._called_at
+        if self.edl.proves_twin(turn.now, called_at=called_at, silence_s=self._silence_s):
             self.is_fenced = True
             self._report_setback(turn)
 

@@ -204,6 +204,11 @@ class PeerStatus:
         """False if the other peer reports that it cannot reach this one."""
         return self._edl.reachability.reaches(other, self.organisation)
 
+    @property
+    def has_twin(self) -> bool:
+        """True if another process seems to run as this organisation."""
+        return self._setback is IncidentKind.OWN_TWIN
+
     # --- users ------------------------------------------------------------------------------------
 
     @property

@@ -10,7 +10,17 @@ from __future__ import annotations
 from typing import Final
 
 from qns.history.verdict import Rule
-from qns.simulation import answers, calm_traffic, causes, declared, owed, readers, reading
+from qns.simulation import (
+    answers,
+    calm_traffic,
+    causes,
+    declared,
+    lie_bounds,
+    owed,
+    readers,
+    reading,
+    twin_rules,
+)
 from qns.simulation.answers import Answers
 from qns.simulation.calm_traffic import judge_calm_traffic
 from qns.simulation.causes import Causes
@@ -42,6 +52,8 @@ NEEDED_FAULTS: Final = {
     causes.LINEAGE: {"restore"},
     declared.RULE: {"restore"},
     readers.CURSOR: {"restore"},
+    twin_rules.TWIN: {"twin"},
+    **{rule: {"liar"} for rule in lie_bounds.RULES},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""
 
@@ -63,6 +75,7 @@ def audit(world: World, *, came_to_rest: bool, has_faults: bool) -> Findings:
         Declared(ledger, world.history, findings, setbacks).judge()
     Reading(ledger, findings).judge()
     Answers(ledger, world.history, findings).judge()
-    Causes(ledger, world.history, findings).judge()
+    unjudged = world.liars | world.twins.keys()
+    Causes(ledger, world.history, findings, frozenset(unjudged)).judge()
     judge_calm_traffic(world, findings, has_faults=has_faults)
     return findings

@@ -53,12 +53,15 @@ class CalmTraffic:
 
     def judge(self) -> None:
         journeys: defaultdict[Key, _Journey] = defaultdict(_Journey)
+        unjudged = self.world.liars | self.world.twins.keys()
         pulls = list[tuple[float, str, str]]()
         for t, sender, to, body in self.world.traffic:
             if t <= self.since:
                 continue
             self._met_at.setdefault((sender, to), t)
             self._met_at.setdefault((to, sender), t)
+            if sender in unjudged or to in unjudged:
+                continue
             if isinstance(body, PullGap) and self._is_needless(to, t):
                 pulls.append((t, sender, to))
             for item in body.items if isinstance(body, Notify) else ():
@@ -66,7 +69,8 @@ class CalmTraffic:
                     journey = journeys[item.source, item.event]
                     journey.ended_at = t
                     journey.sent[sender, to] += 1
-                    journey.named.update((sender, name) for name in item.entry.receivers())
+                    names = [name for name in item.entry.receivers() if name not in unjudged]
+                    journey.named.update((sender, name) for name in names)
         for key, journey in journeys.items():
             published = self.world.ledger.publications[key].asked_at
             if not self._is_disturbed(published, journey.ended_at):

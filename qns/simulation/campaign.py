@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from qns.history.judge import judge
 from qns.history.verdict import Rule
 from qns.peer.turn import Record
-from qns.simulation import rest
+from qns.simulation import lie_bounds, rest, twin_rules
 from qns.simulation.audit import AUDITED, NEEDED_FAULTS
 from qns.simulation.faults import FAULTS
 from qns.simulation.scenario import Scenario, ScenarioResult
@@ -28,8 +28,15 @@ _RECORDS: Final = {
     "rewind": "rewinds",
 }
 _MESSAGES: Final = " messages"
-RULES: Final = (*map(str, Rule), *rest.RULES, *AUDITED)
-"""The rules that are counted: of the history, of the world at rest, and of the audit."""
+RULES: Final = (
+    *map(str, Rule),
+    *rest.RULES,
+    *AUDITED,
+    *lie_bounds.RULES,
+    *twin_rules.RULES,
+)
+"""The rules that are counted: of the history, of the world at rest, of the audit, and about members
+that lie or run twice."""
 ASKED_WITHIN: Final = 200
 """The number of seeds in which each rule must have something to decide."""
 ENOUGH_PEERS: Final = 6

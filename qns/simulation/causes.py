@@ -17,6 +17,7 @@ from qns.peer.tuning import Tuning
 from qns.peer.turn import Record
 from qns.simulation.findings import Findings
 from qns.simulation.ledger import Ledger
+from qns.simulation.trusted import concerns
 
 CAUSE = "Cause"
 """The rule for what users asked for, and for members and documents."""
@@ -39,6 +40,8 @@ class Causes:
     ledger: Ledger
     history: Sequence[Record]
     findings: Findings
+    unjudged: frozenset[str] = frozenset()
+    """Members that lie or have a twin: what follows from their claims has no other cause."""
     _crossed: defaultdict[tuple[str, str, int], dict[int, list[float]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -70,7 +73,7 @@ class Causes:
                 self._notified[delivery] = record["t"]
             elif do == "start":
                 self._judge_start(record)
-            elif do in _CAUSED:
+            elif do in _CAUSED and not concerns(record, self.unjudged):
                 is_expiry = do == "usub" and record["why"] == "expired"
                 rule = EXPIRY if is_expiry else _RULES.get(do, CAUSE)
                 self.findings.judge(rule, _CAUSED[do](self, record), _words(record))
@@ -82,6 +85,8 @@ class Causes:
         """A peer takes its store for an older copy only if it was restored."""
         if record["restored"]:
             self._restored_epochs.add((record["org"], record["epoch"]))
+            if self.unjudged:  # the rule about claims judges it
+                return
             self.findings.judge(
                 LINEAGE,
                 self._was_restored(record["org"], record["t"]),

@@ -10,6 +10,8 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.host_faults import HOST_FAULTS
 from qns.simulation.users import CLASSES, Users, some
 
+SEPARATE: Final = ("liar", "twin")
+"""Faults of which a swarm decides one by one, so that they leave the other plans as they were."""
 FAULTS: Final = (
     "delay",
     "loss",
@@ -27,6 +29,7 @@ FAULTS: Final = (
     "split",
     *HOST_FAULTS,
     "repeat",
+    *SEPARATE,
     "swarm",
 )
 

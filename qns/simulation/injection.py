@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from qns.simulation.actions import CHAOS_S, Action
+from qns.simulation.lying import Lying
 from qns.simulation.network import Weather
 from qns.simulation.node import Backup, KillPoint
+from qns.simulation.twin_users import TwinUsers
 from qns.simulation.world import World
 
 _POINTS = {
@@ -28,8 +30,14 @@ class Injection:
     """Kind of fault -> how many were injected."""
     restores: Counter[str] = field(default_factory=Counter)
     """Organisation -> how often it was restored."""
+    lying: Lying = field(init=False)
+    twin_users: TwinUsers = field(init=False)
     on_put_back: Callable[[str], None] = lambda _: None
     """Is called with an organisation whose host was put back and started."""
+
+    def __post_init__(self) -> None:
+        self.lying = Lying(self.world)
+        self.twin_users = TwinUsers(self.world)
 
     def count(self, fault: str) -> None:
         self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -76,6 +84,21 @@ class Injection:
             self.count("publishers gone")
             self.world.absent.add(action.org)
             self.world.kill(action.org)
+
+    def do_lie(self, action: Action) -> None:
+        if self.lying.tell(action):
+            self.count("lies")
+
+    def do_twin(self, action: Action) -> None:
+        if self.world.start_twin(action.org):
+            self.count("twins")
+            self.world.ledger.twins[action.org] = self.world.now
+
+    def do_twin_publish(self, action: Action) -> None:
+        self.twin_users.publish(action)
+
+    def do_twin_subscribe(self, action: Action) -> None:
+        self.twin_users.subscribe(action)
 
     def do_backup(self, action: Action) -> None:
         self.world.back_up(action.org)

@@ -81,7 +81,8 @@ def _with_newest_document(world: World) -> list[str]:
     documents = {
         name: gateway.status.federation
         for name in newest.organisations
-        if name not in world.absent and (gateway := world.nodes[name].gateway) is not None
+        if name not in world.absent | world.liars
+        and (gateway := world.nodes[name].gateway) is not None
     }
     informed = [name for name, document in documents.items() if document.version == newest.version]
     for giver in informed:  # which grows meanwhile

@@ -74,6 +74,8 @@ class Ledger:
         default_factory=lambda: defaultdict(list)
     )
     """Organisation -> the classes that the newest document says it hosts, and since when."""
+    twins: dict[str, float] = field(default_factory=dict)
+    """Organisation -> since when a copy of its peer runs beside it."""
     schemas: list[tuple[float, Schema]] = field(default_factory=list)
     calms: list[float] = field(default_factory=list)
     duplicates: list[float] = field(default_factory=list)
@@ -206,6 +208,12 @@ class Ledger:
 
     def restored_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each.at <= until for each in self.restores[org])
+
+    def may_be_split(self, org: str, at: float) -> bool:
+        """True if a twin may have taken what was sent to the organisation at this time, or what it
+        wanted then: before the first calm after the start of the twin."""
+        since = self.twins.get(org, inf)
+        return since < inf and at < min((each for each in self.calms if each > since), default=inf)
 
     def moved_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each <= until for each, _ in self.moves[org])

@@ -113,6 +113,8 @@ class Node:
     """Each commit whose number is a multiple of this fails; 0 if none does."""
     interruptions: list[int] = field(default_factory=list)
     """The steps at which the next recoveries are interrupted."""
+    lied_to_until: float = -inf
+    """Until when the turns of this peer are measured, because a liar has called it."""
     noted_at: float = 0.0
     """When the number of committed turns was last noted outside the store."""
     backups: list[Backup] = field(default_factory=list)

@@ -18,6 +18,8 @@ from qns.simulation.ledger import Ledger
 from qns.simulation.ledger_entries import Call, Key, Publication, pending_of
 
 RULE = "Owed"
+SPLIT = "deliveries lost while a twin ran"
+"""The count of deliveries that were owed and are missing, of producers that had a twin by then."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +45,14 @@ class Owed:
                     missing.append(publication)
             if len(missing) > self._dropped(key, subscription):
                 for publication in missing:
-                    self.findings.break_rule(RULE, _words(key, publication))
+                    self._judge_missing(key, publication)
+
+    def _judge_missing(self, key: Key, publication: Publication) -> None:
+        """A loss is no violation if its producer had a twin; both must say so (rule Twin)."""
+        if self.ledger.may_be_split(publication.org, publication.asked_at):
+            self.findings.apart[SPLIT] += 1
+        else:
+            self.findings.break_rule(RULE, _words(key, publication))
 
     def _read_by(self, key: Key, subscription: Call) -> set[Key]:
         """Returns what the subscription has read, or any member of its group."""
@@ -106,6 +115,8 @@ class Owed:
         if ledger.may_move_after(producer, publication.asked_at) or ledger.moved_after(
             consumer, subscription.asked_at
         ):
+            return False
+        if ledger.may_be_split(consumer, publication.asked_at):
             return False
         if ledger.may_be_dropped(producer):
             return False

@@ -74,11 +74,11 @@ class Reading:
     def _judge_order(self, key: Key, reads: list[Read]) -> None:
         """Events of one producer are read in publication order, if nothing disturbed it."""
         ledger, newest = self.ledger, dict[str, tuple[float, Read]]()
-        if self.ledger.tuning.most_owed < inf or ledger.restores[key[0]]:
+        if ledger.tuning.most_owed < inf or ledger.restores[key[0]] or key[0] in ledger.twins:
             return
         for read in sorted(reads, key=lambda each: each.number):
             publication = ledger.publications.get((read.source, read.event))
-            if publication is None or ledger.restores[read.source]:
+            if publication is None or ledger.restores[read.source] or read.source in ledger.twins:
                 continue
             if ledger.moved_after(read.source, 0.0):
                 continue

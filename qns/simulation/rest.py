@@ -20,8 +20,12 @@ RULES: Final = (REST, QUIET, MERGE_TABLE)
 
 def unrest(world: World) -> str | None:
     """Returns something that is still under way, in words; None if the world is at rest."""
+    others = world.absent | world.liars
+    for name, twin in world.twins.items():
+        if not twin.has_given_way:
+            return f"the twin of {name} has not given way"
     for node in world.nodes.values():
-        if node.name in world.absent:
+        if node.name in others:
             continue
         if node.gateway is None:
             return f"{node.name} is down"
@@ -30,7 +34,7 @@ def unrest(world: World) -> str | None:
         status = node.gateway.status
         if status.federation.version != world.federation.version and not world.absent:
             return f"{node.name} does not have the newest federation document"
-        reason = _unrest_of(status, world.absent)
+        reason = _unrest_of(status, others)
         if reason is not None:
             return reason
     return None
@@ -81,7 +85,7 @@ def judge_tables(world: World, findings: Findings) -> list[str]:
         subscriptions = gateway.status.local_subscriptions()
         for producer in document.organisations:
             other = world.nodes[producer].gateway
-            if producer == consumer or other is None:
+            if producer == consumer or other is None or {producer, consumer} & world.liars:
                 continue
             hosts = document[producer].hosts
             expected = producer_view(subscriptions, producer, hosts)

@@ -11,6 +11,7 @@ from qns.d2q.event_json import EventReader
 from qns.federation.document import Organisation
 from qns.federation.document_xml import write_federation
 from qns.history.judge import judge
+from qns.history.verdict import MOST_PER_RULE
 from qns.iil.requests import (
     InstallDocument,
     Pause,
@@ -31,10 +32,13 @@ from qns.simulation.findings import Findings
 from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
 from qns.simulation.lasting import needless_notifications, still_owed, working_pairs
+from qns.simulation.lie_bounds import judge_lie_bounds
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
 from qns.simulation.signers import draw_signers
+from qns.simulation.trusted import among_others
+from qns.simulation.twin_rules import judge_twins
 from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
 
@@ -45,9 +49,11 @@ _LASTING_AT_LEAST_S = 6.0
 """The last events of a lasting partition are published in this time."""
 _LASTING_AT_MOST_S = 150.0
 _QUIET_S = 30.0
+_MANY_VIOLATIONS = 10_000
 _BEGIN_S = 1_000_000.0
 """What a correct clock shows at the start, so that one that is set back by days is positive."""
 _READ_EVERY_S = 10
+_BUSY_EVERY_S = 4
 _COMPARE_WITHIN_S = 1_000.0
 """Longer than any partition: the judge expects that a rollback never loses an event."""
 
@@ -107,6 +113,7 @@ class Scenario:
             EPOCH_SCATTER,
             signers=draw_signers(plan.seed),
         )
+        self.world.liars = plan.liars
         for name, node in self.world.nodes.items():
             node.wall_ahead_s = _BEGIN_S + plan.clocks[name]
         self.injection = Injection(self.world, self.counts)
@@ -120,12 +127,20 @@ class Scenario:
         world = self.world
         try:
             violations = self._play()
+            judge_lie_bounds(world, self.findings)
+            if not violations:
+                judge_twins(world, self.findings)
         finally:
             for node in world.nodes.values():
                 node.disk.discard()
+            for twin in world.twins.values():
+                twin.node.disk.discard()
         audited = audit(world, came_to_rest=not violations, has_faults=self.plan.has_faults)
-        verdict = judge(world.history)
-        violations += [f"{each.rule}: {each.explain()}" for each in verdict.violations]
+        unjudged = world.liars | world.twins.keys()
+        most = _MANY_VIOLATIONS if unjudged else MOST_PER_RULE
+        verdict = judge(world.history, most_per_rule=most)
+        found = among_others(verdict.violations, unjudged)
+        violations += [f"{each.rule}: {each.explain()}" for each in found]
         violations += [each for each in self.findings.violations if each not in violations]
         violations += audited.violations
         asked = {str(rule): n for rule, n in verdict.checks.items()}
@@ -145,6 +160,8 @@ class Scenario:
     def _play(self) -> list[str]:
         world = self.world
         world.start()
+        for name in world.liars:  # it wants every event, so that it is in the trees
+            world.ask(name, Subscribe(OWNER, "Report", id="all"))
         self._schedule(self.plan.actions)
         world.run_until(CHAOS_S)
         self._heal()
@@ -171,7 +188,7 @@ class Scenario:
     def _schedule(self, actions: Sequence[Action]) -> None:
         world = self.world
         for action in actions:
-            perform = self._performer(action.kind.replace("-", "_"))
+            perform = self._performer(action.kind)
 
             def act(action: Action = action, perform: Perform = perform) -> None:
                 if not action.org or action.org in world.nodes or action.kind == "rejoin":
@@ -180,6 +197,7 @@ class Scenario:
             world.at(world.now + action.at, act)
 
     def _performer(self, kind: str) -> Perform:
+        kind = kind.replace("-", "_")
         perform: Perform = getattr(self, f"_do_{kind}", None) or getattr(
             self.injection, f"do_{kind}"
         )
@@ -212,8 +230,8 @@ class Scenario:
         ways = sorted(f"{producer}>{consumer}" for producer, consumer in pairs)
         world.history.append({"t": world.now, "do": "ways", "ways": ways})
         world.run_until(max(world.now, CHAOS_S + LONGEST_DELAY_S + 5.0))
-        # Ends that were restored may disagree about numbers until they have exchanged a hello.
-        restored = self.injection.restores
+        # Ends that were restored, or run twice, may disagree about numbers until a hello.
+        restored = {*self.injection.restores, *world.liars, *world.twins}
         pairs = frozenset(each for each in pairs if not any(name in restored for name in each))
         self.findings.ask(REST, len(pairs))
         violations = still_owed(world, pairs)
@@ -253,6 +271,9 @@ class Scenario:
             if second % _READ_EVERY_S == 0 and world.tuning.most_events < TUNING.most_events:
                 self._resume_everything()  # a full log waits for readers
                 self._read_everything()
+            if second % _BUSY_EVERY_S == 0:
+                for action in self.injection.twin_users.more_publications():
+                    self._performer(action.kind)(action)
             world.run_for(1.0)
             waiting = [name for name, calls in self.calls.open.items() if calls]
             if set(waiting) - world.absent:

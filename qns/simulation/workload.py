@@ -15,12 +15,14 @@ from qns.d2q.shipped import WEATHER
 from qns.federation.document import Federation, Organisation
 from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.bounds import with_tiny_bounds
-from qns.simulation.faults import Faults
+from qns.simulation.faults import SEPARATE, Faults
 from qns.simulation.growth import draw_growth
 from qns.simulation.host_faults import draw_host_faults, draw_repeats, with_certain_availability
 from qns.simulation.lasting import draw_lasting
+from qns.simulation.liars import draw_lies, liars_in, with_liars, without_events_of_liars
 from qns.simulation.splits import draw_split
 from qns.simulation.stub_seals import with_stub_seals
+from qns.simulation.twins import draw_twin
 from qns.simulation.users import CLASSES, USER_KINDS, Users, some
 
 
@@ -49,6 +51,11 @@ class Plan:
     def has_faults(self) -> bool:
         """True if something else happens than what users and Quality Factories do."""
         return any(each.kind not in USER_KINDS for each in self.actions)
+
+    @property
+    def liars(self) -> frozenset[str]:
+        """The members that lie."""
+        return liars_in(self.actions) & self.federation.organisations.keys()
 
     @property
     def grouped(self) -> frozenset[str]:
@@ -93,12 +100,21 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
         at = chance.uniform(0.5, CHAOS_S * 0.7)
         actions.append(Action(at, "rejoin", newcomer.name, alone))
     calm = [*users.actions(6.0, 8, 6), *users.publications(1.0, 5.0, 8)]
+    clocks = {name: chance.uniform(-30.0, 30.0) for name in names}
+    if "twin" in faults:
+        actions += draw_twin(seed, names, actions)
+    lies = draw_lies(seed, names) if "liar" in faults else []
+    if lies:
+        federation = with_liars(federation, liars_in(lies))
+        clocks |= dict.fromkeys(liars_in(lies), 0.0)
+        actions = [*without_events_of_liars(actions, names), *lies]
+        calm = without_events_of_liars(calm, names)
     return Plan(
         seed,
         federation,
         tuple(sorted(with_certain_availability(actions), key=lambda each: each.at)),
         tuple(sorted(calm, key=lambda each: each.at)),
-        {name: chance.uniform(-30.0, 30.0) for name in names},
+        clocks,
         newcomer,
         _most_owed(seed) if "retention" in faults else inf,
         _longest_queue(seed) if "overflow" in faults else inf,
@@ -115,7 +131,12 @@ def _swarm(seed: int, faults: Iterable[str]) -> frozenset[str]:
     if "swarm" not in chosen or seed % 4 == 0:
         return chosen
     chance = Random(f"swarm {seed}")  # noqa: S311
-    return frozenset(fault for fault in sorted(chosen) if chance.random() < 0.5)
+    first = [fault for fault in sorted(chosen.difference(SEPARATE)) if chance.random() < 0.5]
+    return frozenset(first) | {each for each in SEPARATE if each in chosen and _is_on(seed, each)}
+
+
+def _is_on(seed: int, fault: str) -> bool:
+    return Random(f"swarm {fault} {seed}").random() < 0.5  # noqa: S311
 
 
 def _most_owed(seed: int) -> float:

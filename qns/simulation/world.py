@@ -16,12 +16,12 @@ from typing import Any
 from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import write_event_json
 from qns.d2q.schema_xml import write_schema
-from qns.edl.messages import Envelope
+from qns.edl.messages import Envelope, Notify
 from qns.edl.requests import Send
-from qns.errors import StoreFull
+from qns.errors import QnsError, StoreFull
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
-from qns.iil.requests import Answer, Request
+from qns.iil.requests import Answer, Publish, Request, Subscribe
 from qns.peer.inputs import Answered, Input, Received
 from qns.peer.recovery import Settings
 from qns.peer.tuning import Tuning
@@ -33,6 +33,8 @@ from qns.simulation.node import Backup, Disk, Interrupted, KillPoint, Node, Repl
 from qns.simulation.recovery import Killed
 from qns.simulation.signers import Signers
 from qns.simulation.stub_seals import read_stub_certificate, stub_signer
+from qns.simulation.turn_cost import counted
+from qns.simulation.twin import Twin
 
 TUNING = Tuning(
     longest_pause_s=8.0,
@@ -47,6 +49,8 @@ TUNING = Tuning(
 """Shorter times and smaller calls than in production: a simulated minute has many events."""
 
 TIMEOUT_S = 2.0
+_LIE_LASTS_S = 1.0
+"""How long the turns of a peer are measured after a lie."""
 _TURN_S = 0.002
 """Inputs that arrive within this time share a turn and its commit."""
 
@@ -72,6 +76,14 @@ class World:
     nodes: dict[str, Node] = field(default_factory=dict)
     absent: set[str] = field(default_factory=set)
     """Hosts that stay down: `start` ignores them."""
+    liars: frozenset[str] = frozenset()
+    """Members that also send what no correct peer sends: nothing is expected of them."""
+    twins: dict[str, Twin] = field(default_factory=dict)
+    """Organisation -> the copy of its host that runs beside it."""
+    silent_until: dict[str, float] = field(default_factory=dict)
+    """Liar -> until when it passes no event on."""
+    lied_to: list[tuple[float, str, int]] = field(default_factory=list)
+    """Time, organisation and executed lines of each turn that handled a lie."""
     history: list[Record] = field(default_factory=list)
     ledger: Ledger = field(init=False)
     """What users and this world did, without the records of the peers."""
@@ -192,6 +204,31 @@ class World:
         self.ledger.restored(self.now, name, backup.at)
         self.start(name)
 
+    def start_twin(self, name: str) -> bool:
+        """Starts a copy of a host that is up beside it; returns False if that is not possible."""
+        node = self.nodes[name]
+        if not node.is_up or not node.queue.is_idle or name in self.twins:
+            return False
+        twin = Twin(Node(node.settings, self.make_disk(), node.document), self.now)
+        twin.node.wall_ahead_s = node.wall_ahead_s
+        twin.node.disk.put_back(node.disk.copy())
+        twin.node.lineage.write(node.lineage.read())
+        self.twins[name] = twin
+        first = twin.node.start(self.now, f"{self.chance.getrandbits(64):016x}")
+        self._spread(twin.node, first.sends, first.records)
+        self._sleep(twin.node, twin.node.wake_at(self.now, first.wake_at))
+        return True
+
+    def ask_twin(self, name: str, request: Publish | Subscribe) -> None:
+        """Hands a request of a user to the twin of a host."""
+        twin = self.twins[name]
+
+        def reply(answer: object) -> None:
+            if not isinstance(answer, QnsError):
+                twin.acknowledged.append((self.now, request))
+
+        self._arrive(twin.node, request, reply)
+
     def set_clock(self, name: str, jump_s: float) -> None:
         """Makes the clock of a host jump."""
         node = self.nodes[name]
@@ -238,6 +275,17 @@ class World:
         assert not isinstance(answer, Envelope | None)
         return answer
 
+    def lie(self, sender: str, to: str, envelope: Envelope) -> None:
+        """Carries a message that the peer of its sender has not sent; the answer is ignored."""
+        for delay in self.network.arrivals(sender, to, is_request=True):
+            self.at(self.now + delay, lambda: self._arrive_lie(to, envelope))
+
+    def _arrive_lie(self, to: str, envelope: Envelope) -> None:
+        node = self.nodes[to]
+        if node.is_up:
+            node.lied_to_until = self.now + _LIE_LASTS_S
+            self._arrive(node, Received(envelope), None)
+
     def note(self, name: str, do: str, **fields: object) -> None:
         """Appends a record of this time to the history."""
         self.history.append({"t": self.now, "org": name, "do": do, **fields})
@@ -263,7 +311,12 @@ class World:
 
     def _turn(self, node: Node, when: float, generation: int) -> None:
         if node.generation == generation and node.turn_at == when and node.is_up:
-            self._begin_commit(node, node.begin_turn(self.now))
+            if self.now > node.lied_to_until:
+                self._begin_commit(node, node.begin_turn(self.now))
+                return
+            transaction, lines = counted(lambda: node.begin_turn(self.now))
+            self.lied_to.append((self.now, node.name, lines))
+            self._begin_commit(node, transaction)
 
     def _begin_commit(self, node: Node, transaction: Transaction | None) -> None:
         """Commits at once, or after the time that the disk of the host takes."""
@@ -297,6 +350,10 @@ class World:
 
     def _spread(self, node: Node, sends: Sequence[Send], records: Sequence[Record]) -> None:
         """Appends a host's records to the history and sends its messages."""
+        twin = self.twins.get(node.name)
+        if twin is not None and twin.node is node:
+            twin.note(self.now, records, len(sends))
+            records = ()
         for record in records:
             if record["do"] == "pub" and not isinstance(record["event"], dict):
                 record["event"] = write_event_json(record["event"], self.federation.schema)
@@ -329,6 +386,8 @@ class World:
                 self._arrive(other, Received(envelope), reply)
 
         delays = self.network.arrivals(node.name, to, is_request=True)
+        if self.silent_until.get(node.name, 0.0) > self.now:
+            delays = [] if isinstance(send.envelope.body, Notify) else delays
         for delay in delays:
             self.at(self.now + delay, arrive)
         self.ledger.duplicates += [self.now + delay for delay in delays[1:]]

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from qns.edl.claims import CLAIMS_AT_ONCE, PAUSES
+from qns.edl.merge_subscriptions_table import Digest
 from qns.edl.messages import (
     Acknowledge,
+    ChangeSub,
     Entry,
     Envelope,
     Fence,
@@ -25,6 +27,7 @@ from qns.edl.messages import (
     RelayAcknowledgement,
     Skip,
     Standing,
+    SubChanged,
 )
 from qns.edl.reachability import Reachability
 from qns.edl.validation import MOST_FENCES
@@ -33,6 +36,7 @@ from qns.peer.outcomes import Incident, IncidentKind
 from qns.peer.tables import INBOUND_FENCES
 from tests.edl.lone_peer import LonePeer
 from tests.edl.peers import federation, notification
+from tests.edl.test_adoption import REPORT, publish
 
 # --- claims of later epochs -----------------------------------------------------------------------
 
@@ -78,6 +82,24 @@ def test_claim_that_is_not_believed_changes_no_stream() -> None:
     assert {name: list(stream.fences) for name, stream in streams.items()} == before
 
 
+def test_ignored_claim_counts_when_an_epoch_begins_for_another_reason() -> None:
+    lone = lone_producer()
+    change = ChangeSub(1, 1, 1, None, 1, (REPORT,), (), str(Digest([REPORT])))
+    assert isinstance(lone.receive("C", change), SubChanged)
+    publish(lone, "e1")
+    lone.settle()
+    publish(lone, "e2")
+    lone.receive("C", Acknowledge(lone.standing_of("C", 2, epoch=lone.peer.identity.epoch)))
+    for _ in range(CLAIMS_AT_ONCE):
+        claim(lone, "C")
+    epoch = lone.peer.identity.epoch
+    forgotten = lone.standing_of("C", 0, epoch=epoch)._replace(fences=(Fence(epoch + 1, 1),))
+    lone.receive("C", Acknowledge(forgotten))
+    assert lone.peer.identity.epoch == epoch  # the claim is ignored
+    claim(lone, "D")
+    assert lone.peer.edl.producer.streams["C"].fences.newest.first == 1
+
+
 def test_claims_of_one_member_that_are_not_believed_leave_those_of_another_believed() -> None:
     lone = lone_producer()
     for _ in range(CLAIMS_AT_ONCE + 1):
@@ -104,6 +126,27 @@ def test_member_is_believed_again_after_a_pause_that_doubles() -> None:
         after = claim(lone, "C")
         assert after > before
         before = after
+
+
+def test_member_whose_claim_was_ignored_is_asked_again_when_the_pause_is_over() -> None:
+    lone = lone_producer()
+    for _ in range(CLAIMS_AT_ONCE):
+        claim(lone, "C")
+    lone.settle()
+    before = claim(lone, "C")
+    lone.settle()
+    lone.wait(PAUSES.pause_s(1) / 2)
+    assert not isinstance(lone.request("C"), Hello)
+    assert lone.last.wake_at <= lone.now + PAUSES.pause_s(1)
+    lone.settle()
+    lone.wait(PAUSES.pause_s(1))
+    assert isinstance(lone.request("C"), Hello)
+    later = lone.standing_of("C", 0, epoch=before + 5)
+    lone.answer("C", lone.hello_of("C", held_epoch=before, standing=later))
+    assert lone.peer.identity.epoch > before
+    lone.settle()
+    lone.wait(PAUSES.pause_s(2))
+    assert not isinstance(lone.request("C"), Hello)
 
 
 def test_member_that_knew_a_copy_for_half_a_minute_is_believed_within_the_next_one() -> None:

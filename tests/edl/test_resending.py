@@ -236,6 +236,7 @@ def test_event_that_a_restored_consumer_needs_again_is_kept_beyond_its_availabil
     lone.answer("C", None)
     lone.wait(100.0)
     assert ("P", "e1") in lone.peer.log
+    lone.receive("C", Gossip())
     lone.settle()
     lone.wait(30.0)
     assert numbers(lone, "C") == [1]

@@ -51,6 +51,24 @@ def test_peer_that_members_call_goes_on() -> None:
     assert not lone.peer.status.is_fenced
 
 
+def test_called_peer_waits_until_a_copy_that_nobody_calls_has_given_way() -> None:
+    """A copy needs as long to find out that nobody calls it."""
+    lone = producer_of("C", "D", capability=4)
+    for _ in range(12):
+        lone.wait(5.0)
+        lone.receive("D", Gossip())
+        surprise(lone, "C")
+        surprise(lone, "D")
+        assert not lone.peer.status.is_fenced
+    for _ in range(60):
+        if not lone.peer.status.is_fenced:
+            lone.wait(20.0)
+            lone.receive("D", Gossip())
+            surprise(lone, "C")
+            surprise(lone, "D")
+    assert lone.peer.status.is_fenced
+
+
 def test_false_claims_of_one_member_do_not_fence_a_peer_that_others_call() -> None:
     lone = producer_of("C", "D")
     for nth in range(400):
@@ -62,6 +80,26 @@ def test_false_claims_of_one_member_do_not_fence_a_peer_that_others_call() -> No
     assert not lone.peer.status.is_fenced
 
 
+def test_peer_does_not_step_down_for_claims_from_before_it_was_last_called() -> None:
+    lone = producer_of("C", "D", capability=4)
+    for _ in range(2):
+        surprise(lone, "C")
+    surprise(lone, "D")
+    lone.receive("D", Gossip())
+    lone.wait(SILENCE_S)  # a partition separates it from all others
+    assert not lone.peer.status.is_fenced
+
+
+def test_claims_of_one_member_do_not_fence_a_peer_that_no_other_reaches() -> None:
+    lone = producer_of("C", "D", capability=4)
+    lone.wait(SILENCE_S)
+    for _ in range(3):
+        surprise(lone, "C")
+    assert not lone.peer.status.is_fenced
+    surprise(lone, "D")
+    assert lone.peer.status.is_fenced
+
+
 def test_member_that_never_named_the_present_epoch_shows_no_twin() -> None:
     """The later epochs that it claims may be those that this peer itself began and forgot."""
     lone = producer_of("C")
@@ -69,6 +107,19 @@ def test_member_that_never_named_the_present_epoch_shows_no_twin() -> None:
     for _ in range(3):
         tell(lone, "C", later=True)
     assert not lone.peer.edl.suggests_twin
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+def test_peer_that_nobody_calls_compares_what_both_have_instead_of_gossiping(
+    is_called: bool,
+) -> None:
+    lone = producer_of("C")
+    lone.wait(2 * SILENCE_S)
+    lone.settle()
+    if is_called:
+        lone.receive("C", Gossip())
+    lone.wait(11.0)
+    assert isinstance(lone.request("C"), Gossip if is_called else Hello)
 
 
 @pytest.fixture

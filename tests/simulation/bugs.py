@@ -12,13 +12,18 @@ from qns.cbr.covering import CoveringOrder
 from qns.cbr.delta import Delta
 from qns.cbr.subscription import Subscription
 from qns.d2q.schema import Schema
+from qns.edl import claims
+from qns.edl.claims import Claims
+from qns.edl.consumer import Consumer
 from qns.edl.custody import Custody
 from qns.edl.external_merge_table import ExternalMergeTable
+from qns.edl.fences import Fences
 from qns.edl.forwarder import Forwarder
 from qns.edl.inbound_stream import InboundStream, Place
 from qns.edl.link import Parcel
 from qns.edl.merge_subscriptions_table import ViewState
 from qns.edl.merger import Merger
+from qns.edl.messages import Fence
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.producer import Producer
 from qns.edl.routes import Routes
@@ -376,6 +381,71 @@ def epoch_without_a_first_number() -> Replacements:
     }
 
 
+def every_claim_believed() -> Replacements:
+    """A peer believes every claim of a member that it has forgotten an epoch."""
+
+    def believe(self: Claims, turn: Turn, member: str, claimed: int, own: int) -> bool:
+        self.newest = max(self.newest, claimed)
+        return True
+
+    return {(Claims, "believe"): believe}
+
+
+def old_claims_prove_a_twin() -> Replacements:
+    """A peer gives way to a twin because of claims of one member from before it was called."""
+    original = Claims.proves_twin
+
+    def proves_twin(self: Claims, now: float, _: int, **fields: Any) -> bool:
+        is_called = now - fields["called_at"] <= fields["silence_s"]
+        return original(self, now, 1, **fields if is_called else {**fields, "called_at": 0.0})
+
+    return {(Claims, "proves_twin"): proves_twin}
+
+
+def fences_compared_with_all_others() -> Replacements:
+    """The cost of a message grows with the square of the number of its fences."""
+    original = Fences.add
+
+    def add(fences: Fences, fence: Fence) -> list[Fence] | None:
+        for _ in range(len(fences)):
+            for _ in (1, 2):
+                pass
+        return original(fences, fence)
+
+    return {(Fences, "add"): add}
+
+
+def invented_memberships_accepted() -> Replacements:
+    """A consumer keeps early events of memberships of a producer that no document has named."""
+    return {
+        (Consumer, "has_stream"): lambda *_: True,
+        (Consumer, "is_to_come"): lambda *_: False,
+        (Consumer, "has_returned"): lambda *_: False,
+    }
+
+
+def peer_gives_way_to_its_copy() -> Replacements:
+    """A peer that members call does not wait until its copy has found that nobody calls it."""
+    return {(claims, "_PATIENCE"): 0}
+
+
+def copy_never_gives_way() -> Replacements:
+    """A peer that nobody calls goes on beside the one that members call."""
+    return {(Claims, "proves_twin"): lambda *_, **__: False}
+
+
+def copy_accepts_after_it_gave_way() -> Replacements:
+    """A peer that has found its twin accepts publications."""
+    original = Peer._require_membership
+
+    def require(peer: Peer) -> None:
+        is_fenced, peer.is_fenced = peer.is_fenced, False
+        original(peer)
+        peer.is_fenced = is_fenced
+
+    return {(Peer, "_require_membership"): require}
+
+
 BUGS: dict[str, Callable[[], Replacements]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "forward from memory": forward_from_memory,
@@ -404,6 +474,13 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "full peer acknowledges": full_peer_acknowledges,
     "position in a stream not stored": position_in_a_stream_not_stored,
     "epoch without a first number": epoch_without_a_first_number,
+    "every claim believed": every_claim_believed,
+    "old claims prove a twin": old_claims_prove_a_twin,
+    "fences compared with all others": fences_compared_with_all_others,
+    "invented memberships accepted": invented_memberships_accepted,
+    "peer gives way to its copy": peer_gives_way_to_its_copy,
+    "copy never gives way": copy_never_gives_way,
+    "copy accepts after it gave way": copy_accepts_after_it_gave_way,
 }
 
 REVEALED_BY: dict[str, tuple[str, ...]] = {
@@ -422,6 +499,13 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "position in a stream not stored": ("failing-disk",),
     "no fence at a start": ("snapshot",),
     "epoch without a first number": ("lose-log",),
+    "every claim believed": ("liar",),
+    "old claims prove a twin": ("liar", "split"),
+    "fences compared with all others": ("liar",),
+    "invented memberships accepted": ("liar",),
+    "peer gives way to its copy": ("twin",),
+    "copy never gives way": ("twin",),
+    "copy accepts after it gave way": ("twin",),
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""

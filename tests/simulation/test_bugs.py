@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from qns.simulation import scenario
-from qns.simulation.faults import FAULTS
+from qns.simulation.audit import NEEDED_FAULTS
+from qns.simulation.faults import FAULTS, SEPARATE
 from qns.simulation.host_faults import HOST_FAULTS
 from qns.simulation.scenario import Scenario
 from qns.simulation.workload import make_plan
@@ -54,9 +55,21 @@ def test_fault_reveals_a_bug_that_no_seed_without_it_reveals(
     assert without_the_fault == [[], [], []]
 
 
-@pytest.mark.parametrize("fault", ["gone", "lasting", *HOST_FAULTS])
+@pytest.mark.parametrize("fault", ["gone", "lasting", *SEPARATE, *HOST_FAULTS])
 def test_added_fault_has_a_bug_that_only_it_reveals(fault: str) -> None:
     assert fault in {faults[0] for faults in REVEALED_BY.values()}
+
+
+@pytest.mark.parametrize("fault", SEPARATE)
+def test_rule_about_a_fault_is_broken_by_a_bug(fault: str) -> None:
+    """Each rule that needs one of these faults can fail."""
+    rules = {rule for rule, needed in NEEDED_FAULTS.items() if needed == {fault}}
+    broken = set[str]()
+    for bug in (bug for bug, faults in REVEALED_BY.items() if faults == (fault,)):
+        with switched_on(bug):
+            found = (violations(seed, (fault,)) for seed in range(FEW_SEEDS))
+            broken |= {each.partition(": ")[0] for each in next(filter(None, found))}
+    assert broken >= rules
 
 
 @pytest.mark.parametrize("seed", range(20))
