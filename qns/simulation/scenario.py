@@ -35,6 +35,7 @@ from qns.simulation.lasting import needless_notifications, still_owed, working_p
 from qns.simulation.lie_bounds import judge_lie_bounds
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
+from qns.simulation.repeats import repeatable
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
 from qns.simulation.signers import draw_signers
 from qns.simulation.trusted import among_others
@@ -335,30 +336,9 @@ class Scenario:
             self.calls.call(action.org, Publish(event))
 
     def _do_repeat(self, action: Action) -> None:
-        """Publishes the acknowledged events again that the peer has forgotten.
-
-        Left out are events that a consumer need not recognise (docs/guarantees.md): because it has
-        started since, or may have them only on its disk, or remembers few events, or because late
-        subscribers get them.
-        """
-        world, org, ledger = self.world, action.org, self.world.ledger
-        others = [each for name, times in ledger.starts.items() if name != org for each in times]
-        tuning = world.tuning
-        if world.absent or tuning.events_in_memory < TUNING.events_in_memory:
-            return
-        if tuning.events_remembered < TUNING.events_remembered:
-            return
-        undone = [
-            each
-            for each in ledger.publications.values()
-            if each.org == org
-            and each.asked_at > max(others, default=0.0)
-            and ledger.is_undone(each)
-            and not each.available_s
-        ]
-        for each in undone:
+        for each in repeatable(self.world, action.org):
             self.injection.count("repeated publications")
-            self.calls.call(org, each.request)
+            self.calls.call(action.org, each.request)
 
     # --- the federation changes -------------------------------------------------------------------
 
