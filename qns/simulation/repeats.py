@@ -1,4 +1,4 @@
-"""Repeats: which acknowledged publications a Quality Factory repeats after a setback of its peer."""
+"""Repeats: which publications a Quality Factory repeats after a setback of its peer."""
 
 from __future__ import annotations
 
