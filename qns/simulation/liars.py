@@ -29,6 +29,7 @@ LIES: Final = (
     "document",
     "silence",
 )
+LIAR_CAPABILITY: Final = 2
 _SHARE: Final = 0.15
 """The share of the seeds that have a liar."""
 
@@ -59,11 +60,14 @@ def liars_in(actions: Iterable[Action]) -> frozenset[str]:
     return frozenset(each.org for each in actions if each.kind == LIE)
 
 
-def with_liars(federation: Federation, liars: Iterable[str]) -> Federation:
-    """Returns the federation with these further members, which host what all users want."""
+def with_liars(federation: Federation, liars: Iterable[str], capability: int) -> Federation:
+    """Returns the federation with these further members, which host what all users want.
+
+    Diffusion trees have the members with the highest capability at their top.
+    """
     organisations = dict(federation.organisations)
     for name in sorted(liars):
-        organisations[name] = Organisation(name, frozenset(["Report"]), capability=2)
+        organisations[name] = Organisation(name, frozenset(["Report"]), capability=capability)
     return replace(federation, organisations=organisations)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any, Final
 
 from qns.d2q.event_json import EventReader
@@ -28,6 +29,7 @@ from qns.edl.messages import (
 )
 from qns.federation.document_xml import write_federation
 from qns.simulation.actions import Action
+from qns.simulation.forging import FORGE, FORGING_S, Forging
 from qns.simulation.world import World
 
 _AHEAD: Final = 5
@@ -109,6 +111,12 @@ class Lying:
     def _silence(self, liar: str, *_: object) -> None:
         """The liar promises to forward events, and does not."""
         self.world.silent_until[liar] = self.world.now + _SILENT_S
+
+    def _forge(self, liar: str, *_: object) -> None:
+        """The liar alters what it forwards."""
+        world = self.world
+        forging = Forging(liar, world.now + FORGING_S, Random(f"{world.seed} forges"))  # noqa: S311
+        world.tamper = lambda sender, _to, envelope: forging.alter(world.now, sender, envelope)
 
     # --- lies about others ------------------------------------------------------------------------
 
@@ -237,4 +245,5 @@ _TELL: Final[dict[str, _Tell]] = {
     "elements": Lying._elements,
     "document": Lying._document,
     "silence": Lying._silence,
+    FORGE: Lying._forge,
 }

@@ -16,10 +16,17 @@ from qns.federation.document import Federation, Organisation
 from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.bounds import with_tiny_bounds
 from qns.simulation.faults import SEPARATE, Faults
+from qns.simulation.forging import FORGER_CAPABILITY, draw_forging
 from qns.simulation.growth import draw_growth
 from qns.simulation.host_faults import draw_host_faults, draw_repeats, with_certain_availability
 from qns.simulation.lasting import draw_lasting
-from qns.simulation.liars import draw_lies, liars_in, with_liars, without_events_of_liars
+from qns.simulation.liars import (
+    LIAR_CAPABILITY,
+    draw_lies,
+    liars_in,
+    with_liars,
+    without_events_of_liars,
+)
 from qns.simulation.splits import draw_split
 from qns.simulation.stub_seals import with_stub_seals
 from qns.simulation.twins import draw_twin
@@ -104,10 +111,12 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     if "twin" in faults:
         actions += draw_twin(seed, names, actions)
     lies = draw_lies(seed, names) if "liar" in faults else []
+    forging = draw_forging(seed, lies) if seed % 2 else []
     if lies:
-        federation = with_liars(federation, liars_in(lies))
+        capability = FORGER_CAPABILITY if forging else LIAR_CAPABILITY
+        federation = with_liars(federation, liars_in(lies), capability)
         clocks |= dict.fromkeys(liars_in(lies), 0.0)
-        actions = [*without_events_of_liars(actions, names), *lies]
+        actions = [*without_events_of_liars(actions, names), *lies, *forging]
         calm = without_events_of_liars(calm, names)
     return Plan(
         seed,

@@ -27,6 +27,7 @@ from qns.edl.messages import Fence
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.producer import Producer
 from qns.edl.routes import Routes
+from qns.edl.seals import Seals
 from qns.edl.uncompared_views import UncomparedViews
 from qns.errors import Busy
 from qns.iil.deliveries_dropped import Dropped
@@ -424,6 +425,11 @@ def invented_memberships_accepted() -> Replacements:
     }
 
 
+def seals_not_checked() -> Replacements:
+    """A peer accepts what a forwarder has altered or invented."""
+    return {(Seals, "requires"): lambda *_: False}
+
+
 def peer_gives_way_to_its_copy() -> Replacements:
     """A peer that members call does not wait until its copy has found that nobody calls it."""
     return {(claims, "_PATIENCE"): 0}
@@ -478,6 +484,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "old claims prove a twin": old_claims_prove_a_twin,
     "fences compared with all others": fences_compared_with_all_others,
     "invented memberships accepted": invented_memberships_accepted,
+    "seals not checked": seals_not_checked,
     "peer gives way to its copy": peer_gives_way_to_its_copy,
     "copy never gives way": copy_never_gives_way,
     "copy accepts after it gave way": copy_accepts_after_it_gave_way,
@@ -503,6 +510,7 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "old claims prove a twin": ("liar", "split"),
     "fences compared with all others": ("liar",),
     "invented memberships accepted": ("liar",),
+    "seals not checked": ("liar",),
     "peer gives way to its copy": ("twin",),
     "copy never gives way": ("twin",),
     "copy accepts after it gave way": ("twin",),
