@@ -15,7 +15,7 @@ from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen
 from qns.runtime.configuration import read_configuration
-from qns.runtime.own_certificate import TlsFiles
+from qns.runtime.key_files import KeyFiles
 from tests.runtime.peers import agencies_on_loopback, agencies_over_tls, configure
 
 MINIMAL = 'organisation = "INPS"\nfederation = "federation.xml"\n'
@@ -137,7 +137,7 @@ def test_peer_with_tls_listens_on_any_address_and_serves_users_on_loopback(tmp_p
     path = tmp_path / "peer.toml"
     path.write_text(f'{MINIMAL}\nlisten = "0.0.0.0:8443"\n{TLS}', "utf-8")
     found = read_configuration(path)
-    assert found.tls == TlsFiles(tmp_path / "INPS.tls.pem", tmp_path / "INPS.tls.key")
+    assert found.tls == KeyFiles(tmp_path / "INPS.tls.pem", tmp_path / "INPS.tls.key")
     assert (found.url, found.local_url) == ("https://0.0.0.0:8443/", "http://127.0.0.1:8711/")
     path.write_text(f'{MINIMAL}\nlocal = "10.0.0.1:8711"\n{TLS}', "utf-8")
     with pytest.raises(QnsError, match="not a loopback address") as caught:
