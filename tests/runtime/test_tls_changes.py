@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from qns.federation.document_xml import write_federation
 from qns.iil.requests import Deliveries, PullDeliveries, Subscribe
 from qns.runtime.causes import (
     TLS_BROKEN_OFF,
@@ -214,3 +217,29 @@ def test_users_can_be_served_over_tls(tmp_path: Path) -> None:
             assert json.loads(connection.getresponse().read())["organisation"] == "INPS"
         found = words_of(inps, "check")
         assert any("INPS is running" in each for each in found), found
+
+
+def test_operator_installs_a_document_with_https_endpoints(tmp_path: Path) -> None:
+    federation = agencies_over_tls()
+    inps = tls_peer_in(tmp_path / "INPS", federation, "INPS")
+    file = tmp_path / "next.xml"
+    file.write_bytes(write_federation(federation.without("CoC")))
+    with running([inps]):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "qns.cli",
+                "peer",
+                "document",
+                "install",
+                inps.configuration,
+                file,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert inps.health()["document"] == 2

@@ -16,13 +16,14 @@ async def _install(context: Context, arguments: Arguments, _: Report) -> Result:
         xml = b64decode(arguments["document"], validate=True)
     except (binascii.Error, ValueError):
         raise ValueRefused("the document is not base64", place="document-install") from None
-    new, old = read_document(xml), context.driver.status.federation
+    has_tls = context.configuration.has_tls
+    new, old = read_document(xml, has_tls=has_tls), context.driver.status.federation
     if new.version < old.version:
         raise FederationError(
             f"version {old.version} is in force, and this is version {new.version}",
             remedy=f"a change needs the next version: {old.version + 1}",
         )
-    found = await install_document(context.driver, xml, has_tls=context.configuration.has_tls)
+    found = await install_document(context.driver, xml, has_tls=has_tls)
     return {
         "federation": new.name,
         "before": old.version,
