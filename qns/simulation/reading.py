@@ -58,9 +58,11 @@ class Reading:
                 return
 
     def _judge_once(self, key: Key, reads: list[Read]) -> None:
-        """An event has one number, unless the peer went back in between."""
+        """An event has one number, unless the peer went back or its producer ran twice."""
         first: dict[Key, Read] = {}
         for read in reads:
+            if read.source in self.ledger.twins:
+                continue
             before = first.setdefault((read.source, read.event), read)
             if before.number != read.number and not self.ledger.restored_after(
                 key[0], before.asked_at, read.at
