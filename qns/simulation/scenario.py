@@ -38,7 +38,7 @@ from qns.simulation.readers import OWNER, Readers
 from qns.simulation.repeats import repeatable
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
 from qns.simulation.signers import draw_signers
-from qns.simulation.trusted import among_others
+from qns.simulation.trusted import among_others, misled
 from qns.simulation.twin_rules import judge_twins
 from qns.simulation.workload import Plan
 from qns.simulation.world import TUNING, World
@@ -228,11 +228,16 @@ class Scenario:
         while still_owed(world, pairs) and world.now < until:
             world.run_for(1.0)
         world.run_for(1.0)
-        ways = sorted(f"{producer}>{consumer}" for producer, consumer in pairs)
+        deceived = misled(world)
+        ways = sorted(
+            f"{producer}>{consumer}"
+            for producer, consumer in pairs
+            if not {producer, consumer} & deceived
+        )
         world.history.append({"t": world.now, "do": "ways", "ways": ways})
         world.run_until(max(world.now, CHAOS_S + LONGEST_DELAY_S + 5.0))
         # Ends that were restored, or run twice, may disagree about numbers until a hello.
-        restored = {*self.injection.restores, *world.liars, *world.twins}
+        restored = {*self.injection.restores, *world.liars, *world.twins, *deceived}
         pairs = frozenset(each for each in pairs if not any(name in restored for name in each))
         self.findings.ask(REST, len(pairs))
         violations = still_owed(world, pairs)
