@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 
 import orjson
@@ -22,7 +23,7 @@ from benchmarks import (
     workload,
 )
 from benchmarks.engines import FAMILIES, Family, installed
-from benchmarks.soap_federation import Federated
+from benchmarks.soap_federation import Federated, served
 from benchmarks.soap_latency import latency
 from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import EventReader
@@ -143,3 +144,10 @@ def test_seals_are_measured_for_every_algorithm() -> None:
     assert {row["algorithm"] for row in rows} == {"ed25519", "ecdsa-p256", "rsa-3072"}
     assert all(row["check_s"] > row["hash_s"] > 0 for row in rows)
     assert "| ed25519, 10 in a commit |" in bench_seals.text(rows)
+
+
+@pytest.mark.parametrize("kind", ["bare", "lean"])
+def test_server_that_qns_is_compared_with_answers(kind: str) -> None:
+    with served(kind) as (_, port), socket.create_connection(("127.0.0.1", port), 10) as client:
+        client.sendall(b"POST /peer HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n<a/>")
+        assert client.recv(12) == b"HTTP/1.1 200"
