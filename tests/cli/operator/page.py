@@ -113,6 +113,16 @@ class Operator:
                     lambda peer=peer: "no answer from" not in str(peer.health()["reasons"]),
                     f"{name} is connected",
                 )
+                self._wait_until_reported(peer)
+
+    def _wait_until_reported(self, peer: PeerProcess) -> None:
+        """Waits until no other peer reports any more that it could not reach this one at first."""
+
+        def is_reported() -> bool:
+            found = call(read_admin_path(peer.configuration), "connections", {})["findings"]
+            return not any("reports that it cannot reach" in each["words"] for each in found)
+
+        eventually(is_reported, "the others report that they reach the peer")
 
 
 @contextmanager
