@@ -80,7 +80,8 @@ def _with_seals(me: str, body: Request | Reply, messages: Iterable[Sealable]) ->
     """Returns the body with its sealed messages, the next ones of `messages`."""
     rest = iter(messages)
     if isinstance(body, Notify):
-        return Notify(_items(me, body.items, rest))
+        is_forwarded = not any(_is_own(me, item) for item in body.items)
+        return body if is_forwarded else Notify(_items(me, body.items, rest))
     if isinstance(body, GapPulled):
         return GapPulled(_items(me, body.items, rest), body.epoch, body.fences)
     if isinstance(body, RelayAcknowledgement) and body.consumer == me:

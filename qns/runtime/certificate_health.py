@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from qns.federation.certificate import read_certificate
+from qns.federation.certificate import Certificate
 from qns.federation.document import Federation
 from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.reasons import Reason, ReasonKind
@@ -23,26 +23,30 @@ def of_certificate(
         return
     if own.problem:
         yield Reason(ReasonKind.KEY_UNUSABLE, f"the TLS files cannot be used: {own.problem}")
-    certificate = own.certificate
-    named = [read_certificate(pem).fingerprint for pem in _named(federation, me)]
-    if me in federation and certificate.fingerprint not in named:
+    named = federation[me].tls if me in federation else None
+    yield from of_validity(own.certificate, "TLS", named, now)
+
+
+def of_validity(
+    certificate: Certificate, kind: str, named: tuple[str, ...] | None, now: float
+) -> Iterator[Reason]:
+    """Yields the reasons that a certificate of this peer gives.
+
+    `named` are those that the document names for it; None if it need not name any.
+    """
+    if named is not None and certificate.pem not in named:
         words = (
-            f"the federation document does not name the TLS certificate {certificate.short} of "
+            f"the federation document does not name the {kind} certificate {certificate.short} of "
             "this peer, so that others refuse it"
         )
         yield Reason(ReasonKind.CERTIFICATE_UNNAMED, words)
     ends = datetime.fromtimestamp(certificate.ends, UTC)
+    its = f"the {kind} certificate of this peer"
     if now > certificate.ends:
-        words = f"the TLS certificate of this peer has expired on {ends:%Y-%m-%d}"
-        yield Reason(ReasonKind.CERTIFICATE_EXPIRED, words)
+        yield Reason(ReasonKind.CERTIFICATE_EXPIRED, f"{its} has expired on {ends:%Y-%m-%d}")
     elif now < certificate.begins:
-        words = "the TLS certificate of this peer is not valid yet"
-        yield Reason(ReasonKind.CERTIFICATE_EXPIRED, words)
+        yield Reason(ReasonKind.CERTIFICATE_EXPIRED, f"{its} is not valid yet")
     elif now > certificate.ends - WARNED_S:
         days = (certificate.ends - now) / 86_400
-        words = f"the TLS certificate of this peer expires in {days:.0f} days, on {ends:%Y-%m-%d}"
+        words = f"{its} expires in {days:.0f} days, on {ends:%Y-%m-%d}"
         yield Reason(ReasonKind.CERTIFICATE_EXPIRES, words)
-
-
-def _named(federation: Federation, me: str) -> tuple[str, ...]:
-    return federation[me].tls if me in federation else ()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
-from qns.federation.certificate import read_certificate
 from qns.federation.document import Federation
 from qns.peer.status import PeerStatus
-from qns.runtime.certificate_health import WARNED_S
+from qns.runtime.certificate_health import of_validity
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.reasons import Reason, ReasonKind
 
@@ -21,7 +19,7 @@ def of_own_seal(
     own: OwnSeal | None, federation: Federation, me: str, now: float
 ) -> Iterator[Reason]:
     """Yields the reasons that the seal of this peer gives."""
-    named = {read_certificate(pem).fingerprint for pem in _named(federation, me)}
+    named = federation[me].seals if me in federation else ()
     if own is None:
         if named:
             words = (
@@ -31,26 +29,9 @@ def of_own_seal(
             yield Reason(ReasonKind.NO_SEAL, words)
         return
     if own.problem:
-        yield Reason(
-            ReasonKind.KEY_UNUSABLE, f"the files of the seal cannot be used: {own.problem}"
-        )
-    certificate = own.certificate
-    if named and certificate.fingerprint not in named:
-        words = (
-            f"the federation document does not name the seal certificate {certificate.short} of "
-            "this peer, so that others refuse its events"
-        )
-        yield Reason(ReasonKind.CERTIFICATE_UNNAMED, words)
-    ends = datetime.fromtimestamp(certificate.ends, UTC)
-    if not certificate.begins <= now <= certificate.ends:
-        words = (
-            f"the seal certificate of this peer is not valid now: its last day is {ends:%Y-%m-%d}"
-        )
-        yield Reason(ReasonKind.CERTIFICATE_EXPIRED, words)
-    elif now > certificate.ends - WARNED_S:
-        days = (certificate.ends - now) / 86_400
-        words = f"the seal certificate of this peer expires in {days:.0f} days, on {ends:%Y-%m-%d}"
-        yield Reason(ReasonKind.CERTIFICATE_EXPIRES, words)
+        words = f"the files of the seal cannot be used: {own.problem}"
+        yield Reason(ReasonKind.KEY_UNUSABLE, words)
+    yield from of_validity(own.certificate, "seal", named or None, now)
 
 
 def of_other_seals(status: PeerStatus, now: float) -> Iterator[Reason]:
@@ -65,7 +46,3 @@ def of_other_seals(status: PeerStatus, now: float) -> Iterator[Reason]:
                 f"{refused.reason}"
             )
             yield Reason(ReasonKind.WRONG_SEALS, words)
-
-
-def _named(federation: Federation, me: str) -> tuple[str, ...]:
-    return federation[me].seals if me in federation else ()
