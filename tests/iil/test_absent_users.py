@@ -116,7 +116,8 @@ class Users:
 
 
 def play(actions: Sequence[tuple[Any, ...]], disk: type[Disk], **tuning: Any) -> Users:
-    with patch.object(world, "_TURN_S", 2**-9):  # all times are exact, however often a peer wakes up
+    # With a binary fraction, all times are exact, however often a peer wakes up.
+    with patch.object(world, "_TURN_S", 2**-9):
         users = Users(disk, **tuning)
         for action in actions:
             users.play(action)
