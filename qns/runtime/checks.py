@@ -373,5 +373,5 @@ async def _in_force(organisation: str, running: str, tls: PeerTls | None) -> byt
             answer = read_reply(request, response.status, await response.read())
     except (aiohttp.ClientError, OSError, TimeoutError):
         return None
-    document = answer.body if answer is not None else None
+    document = None if isinstance(answer, str) else answer.body
     return document.xml if isinstance(document, Document) else None

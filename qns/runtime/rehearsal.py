@@ -98,4 +98,4 @@ class _Stage:
         output = effects.answers[0]
         assert output is not None
         reply = self._endpoint.reply(call, output)
-        return Answered(send.number, read_reply(send.envelope, reply.status, reply.body))
+        return Answered.of(send.number, read_reply(send.envelope, reply.status, reply.body))

@@ -37,7 +37,6 @@ KEPT_S: Final = 30.0
 a connection that the server is closing."""
 
 _MESSAGE_ID: Final = "urn:uuid:"
-_UNUSABLE: Final = "the answer is not that of a peer of QNS"
 
 
 class _PinnedSession(NamedTuple):
@@ -139,7 +138,7 @@ class Transport:
             ) as response:
                 content = await _content(response)
                 size = len(content)
-                answer = read_reply(envelope, response.status, content, to) or _UNUSABLE
+                answer = read_reply(envelope, response.status, content, to)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             outcome = "timeout" if isinstance(error, TimeoutError) else "unanswered"
             answer = cause_of(error, has_tls=self._tls is not None)

@@ -20,7 +20,7 @@ from qns.edl.messages import (
     PullGap,
     RelayAcknowledgement,
 )
-from qns.errors import QnsError
+from qns.errors import QnsError, shorten
 from qns.soap.codec import Element
 from qns.soap.envelope import FAULT, open_envelope, read_fault, write_envelope
 from qns.soap.hardening import PEER, parse_hostile
@@ -50,6 +50,7 @@ _OPERATIONS: Final[dict[type, OperationCodec]] = {
     FetchDocument: OPERATION_CODECS["fetchDocument"],
     OfferDocument: OPERATION_CODECS["offerDocument"],
 }
+UNUSABLE: Final = "the answer is not that of a peer of QNS"
 _NOT_KNOWN: Final = Fault("this version does not relay acknowledgements", permanent=True)
 """The answer of version 0.2.0 to `relayAcknowledgement`."""
 
@@ -61,41 +62,43 @@ def write_call(envelope: Envelope, message_id: str = "") -> tuple[bytes, str]:
     return write_envelope(content, message_id=message_id), f'"{codec.name}"'
 
 
-def read_reply(sent: Envelope, status: int, body: bytes, to: str = "") -> Envelope | None:
-    """Returns the reply of the peer `to` to a request, or None if the body is not usable."""
+def read_reply(sent: Envelope, status: int, body: bytes, to: str = "") -> Envelope | str:
+    """Returns the reply of the peer `to` to a request, or in words why there is none."""
     reply = _OPERATIONS[type(sent.body)].reply
     plain = read_plain(body, PEER, {reply.name: reply}) if status == 200 else None
     try:
         envelope = _read(reply, status, body) if plain is None else plain.value
+        if isinstance(envelope, str) and isinstance(sent.body, RelayAcknowledgement):
+            return Envelope(to, 0, (), _NOT_KNOWN) if _is_invalid(body) else envelope
     except QnsError:
-        return None
-    if envelope is None and status != 200 and isinstance(sent.body, RelayAcknowledgement):
-        return Envelope(to, 0, (), _NOT_KNOWN) if _is_invalid(body) else None
-    if isinstance(sent.body, Notify) and envelope and isinstance(envelope.body, Notified):
-        return _in_order_sent(sent.body.items, envelope, envelope.body)
+        return UNUSABLE
+    if isinstance(envelope, str) or not isinstance(sent.body, Notify):
+        return envelope
+    if isinstance(envelope.body, Notified):
+        return _in_order_sent(sent.body.items, envelope, envelope.body) or UNUSABLE
     return envelope
 
 
-def _read(reply: Message, status: int, body: bytes) -> Envelope | None:
+def _read(reply: Message, status: int, body: bytes) -> Envelope | str:
     content = open_envelope(parse_hostile(body, PEER)).content
     if content.tag == FAULT:
         return _read_fault(content)
     if status != 200 or content.tag != reply.tag:
-        return None
+        return UNUSABLE
     validate(content)
     envelope: Envelope = reply.read(content)
     return envelope
 
 
-def _read_fault(element: Element) -> Envelope | None:
+def _read_fault(element: Element) -> Envelope | str:
     typed = read_fault(element)
     fault = None if typed is None else FAULTS.get(typed.tag)
     if typed is None or fault is None:
-        return None
+        return UNUSABLE
     validate(typed)
     detail: FaultDetail = fault.read(typed)
-    if detail.origin is None:  # its process or an intermediary, not the peer, reports the fault
-        return None
+    if detail.origin is None:  # the process reports it, as while it opens its store again
+        return f"its process cannot serve it: {shorten(detail.problem, 200)}"
     return Envelope(*detail.origin, Fault(detail.problem, permanent=fault is not BUSY))
 
 

@@ -73,7 +73,7 @@ def call(connection: http.client.HTTPConnection, envelope: Envelope) -> Envelope
     connection.request("POST", "/peer", body, headers)
     response = connection.getresponse()
     answer = read_reply(envelope, response.status, response.read())
-    assert answer is not None
+    assert isinstance(answer, Envelope), answer
     return answer
 
 

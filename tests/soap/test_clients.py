@@ -23,13 +23,20 @@ from qns.edl.messages import (
     Standing,
     SubChanged,
 )
-from qns.errors import Busy, DocumentError, NotAllowed, QnsError, ValueRefused
+from qns.errors import (
+    Busy,
+    DocumentError,
+    NotAllowed,
+    QnsError,
+    StoreFailed,
+    ValueRefused,
+)
 from qns.iil.requests import InstallDocument, Pause, Publish, Published, Subscribe
 from qns.peer.inputs import Received
 from qns.soap.endpoint import Endpoint, SoapRefusal
 from qns.soap.local_client import read_local, write_local
 from qns.soap.operations import OPERATION_CODECS
-from qns.soap.peer_client import read_reply, write_call
+from qns.soap.peer_client import UNUSABLE, read_reply, write_call
 from qns.soap.shapes import Port
 from qns.soap.typed_event import TypedEvent, TypedPublish, TypedValue
 from tests.soap.messages import messages
@@ -65,7 +72,7 @@ def test_outcomes_are_returned_in_the_order_of_the_sent_items(kinds: list[bool])
     outcomes = [Outcome(False, _name(item)) for item in received.items]
     reply = ENDPOINT.reply(call, Envelope("INAIL", 1, (), Notified(tuple(outcomes), None)))
     answer = read_reply(sent, reply.status, reply.body)
-    assert answer is not None
+    assert isinstance(answer, Envelope)
     assert isinstance(answer.body, Notified)
     assert [outcome.reason for outcome in answer.body.outcomes] == [_name(item) for item in items]
 
@@ -78,7 +85,7 @@ def test_reply_with_another_number_of_outcomes_is_not_used() -> None:
     sent = enveloped(Notify((notification(1),)))
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, Envelope("INAIL", 1, (), Notified((), None)))
-    assert read_reply(sent, reply.status, reply.body) is None
+    assert read_reply(sent, reply.status, reply.body) == UNUSABLE
 
 
 @pytest.mark.parametrize("body", [SendAll(), SubChanged(1, 2, 3, 4, ())])
@@ -95,7 +102,7 @@ def test_reply_to_change_sub_is_ignored_if_send_all_contradicts_its_content(
     )
     contradiction = contradiction.replace(b"<sendAll>?", b"<sendAll>false")
     assert contradiction != reply.body
-    assert read_reply(sent, reply.status, contradiction) is None
+    assert read_reply(sent, reply.status, contradiction) == UNUSABLE
 
 
 @pytest.mark.parametrize(
@@ -106,30 +113,40 @@ def test_reply_to_change_sub_is_ignored_if_send_all_contradicts_its_content(
         (502, b"Bad Gateway"),
         (200, b"\xff\xfe"),
         (200, write_call(enveloped(CHANGE))[0]),
-        (500, ENDPOINT.failure(None).body),
     ],
 )
-def test_peer_client_returns_none_for_a_body_that_is_not_a_reply(status: int, body: bytes) -> None:
-    assert read_reply(enveloped(CHANGE), status, body) is None
+def test_peer_client_does_not_use_a_body_that_is_not_a_reply(status: int, body: bytes) -> None:
+    assert read_reply(enveloped(CHANGE), status, body) == UNUSABLE
+
+
+def test_peer_client_tells_what_the_process_of_the_other_peer_reports() -> None:
+    call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(enveloped(CHANGE))[0])
+    failed = StoreFailed("the store cannot be read now", place="/var/lib/qns/peer.db")
+    reply = ENDPOINT.reply(call, failed)
+    assert read_reply(enveloped(CHANGE), reply.status, reply.body) == (
+        "its process cannot serve it: 'the store cannot be read now'"
+    )
+    internal = ENDPOINT.failure(None)
+    answer = read_reply(enveloped(CHANGE), internal.status, internal.body)
+    assert isinstance(answer, str)
+    assert answer.startswith("its process cannot serve it: ")
 
 
 @given(st.binary(max_size=200))
 def test_clients_reject_arbitrary_bytes_as_a_reply(body: bytes) -> None:
-    assert read_reply(enveloped(CHANGE), 200, body) is None
+    assert read_reply(enveloped(CHANGE), 200, body) == UNUSABLE
     with pytest.raises(DocumentError):
         read_local(Pause("me", "s1"), 200, body)
 
 
 @given(messages(OPERATION_CODECS["changeSub"].reply.shape), st.data())
-def test_peer_client_returns_none_for_a_truncated_reply(
-    answer: Envelope, data: st.DataObject
-) -> None:
+def test_peer_client_does_not_use_a_truncated_reply(answer: Envelope, data: st.DataObject) -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, answer)
     assert read_reply(sent, 200, reply.body) == answer
     cut = data.draw(st.integers(0, len(reply.body) - 1))
-    assert read_reply(sent, 200, reply.body[:cut]) is None
+    assert read_reply(sent, 200, reply.body[:cut]) == UNUSABLE
 
 
 def test_peer_client_returns_a_fault_of_the_peer_as_its_reply() -> None:
@@ -150,19 +167,19 @@ def test_version_that_cannot_relay_acknowledgements_answers_with_a_permanent_fau
         ENDPOINT.decode(Port.PEER, {**HEADERS, "SOAPAction": '"operationOfLater"'}, unknown)
     reply = refusal.value.reply
     answer = read_reply(sent, reply.status, reply.body, "INAIL")
-    assert answer is not None
+    assert isinstance(answer, Envelope)
     assert answer.sender == "INAIL"
     assert isinstance(answer.body, Fault)
     assert answer.body.permanent
     busy = ENDPOINT.failure(None)
-    assert read_reply(sent, busy.status, busy.body, "INAIL") is None
+    assert isinstance(read_reply(sent, busy.status, busy.body, "INAIL"), str)
 
 
 def test_peer_client_returns_none_for_an_error_of_the_process() -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, Busy("too much to do"))
-    assert read_reply(sent, reply.status, reply.body) is None
+    assert read_reply(sent, reply.status, reply.body) == UNUSABLE
 
 
 # -- users' programs --------------------------------------------------------------------------
