@@ -159,6 +159,9 @@ class Soak:
     # --- the verdict ------------------------------------------------------------------------------
 
     def _judged(self, stage: Stage, users: Users, chaos: Chaos) -> Outcome:
+        if not all(path.exists() for path in stage.stores.values()):
+            self.violations.append("some peers never started, so there is no history")
+            return Outcome(self.seed, self.folder, self.violations, {})
         with ExitStack() as opened:
             stores = open_stores(stage.stores.values(), opened)
             history = list(history_of(federation_of(stores), stores, self.moments))

@@ -1,4 +1,8 @@
-"""Stage: a federation of peer processes in a folder, which reach each other through the proxy."""
+"""Stage: a federation of peer processes in a folder, which reach each other through the proxy.
+
+They authenticate each other by mutual TLS and seal what they send. The proxy has the keys of all
+of them: a sender sees the certificate of the receiver, and the receiver that of the sender.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from qns.cli.pending_work import pending_work
 from qns.d2q.shipped import WEATHER
 from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
+from tests.soak.member_keys import MemberKeys
 from tests.soak.proxy import HOST, FaultProxy
 from tests.soak.weather import Weather
 
@@ -28,7 +33,14 @@ organisation = "{name}"
 federation = "federation.xml"
 lineage = "{name}.db.lineage"
 listen = "{host}:{port}"
+local = "{host}:{local}"
 history = true
+[tls]
+certificate = "{name}.tls.pem"
+key = "{name}.tls.key"
+[seal]
+certificate = "{name}.seal.pem"
+key = "{name}.seal.key"
 [log]
 level = "info"
 [tuning]
@@ -55,7 +67,8 @@ class Unwell(Exception):
 class PeerProcess:
     name: str
     folder: Path
-    port: int
+    local: int
+    """The port that its users call."""
     starts: int = 0
     _is_ended: bool = False
     """True if the test has ended the process."""
@@ -63,7 +76,7 @@ class PeerProcess:
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.port}/"
+        return f"http://{HOST}:{self.local}/"
 
     @property
     def is_up(self) -> bool:
@@ -143,17 +156,22 @@ class Stage:
 
     @classmethod
     async def build(cls, folder: Path, number: int, chance: Random) -> Stage:
-        proxy = FaultProxy(Weather(chance))
-        ports = _free_ports(number, chance)
+        names = [f"Met{index:02}" for index in range(1, number + 1)]
+        keys = {name: MemberKeys.make(folder, name) for name in names}
+        proxy = FaultProxy(Weather(chance), keys)
+        ports = _free_ports(2 * number, chance)
         organisations, peers = {}, {}
-        for index, port in enumerate(ports, start=1):
-            name = f"Met{index:02}"
-            endpoint = f"http://{HOST}:{await proxy.listen(name, port)}/"
+        for name, port, local in zip(names, ports[:number], ports[number:], strict=True):
             organisations[name] = Organisation(
-                name, frozenset(some_classes(chance)), endpoint, capability=chance.choice((1, 2, 2))
+                name,
+                frozenset(some_classes(chance)),
+                f"https://{HOST}:{await proxy.listen(name, port)}/",
+                tls=(keys[name].tls,),
+                seals=(keys[name].seal,),
+                capability=chance.choice((1, 2, 2)),
             )
-            peers[name] = PeerProcess(name, folder, port)
-            configuration = _CONFIGURATION.format(name=name, host=HOST, port=port)
+            peers[name] = PeerProcess(name, folder, local)
+            configuration = _CONFIGURATION.format(name=name, host=HOST, port=port, local=local)
             (folder / f"{name}.toml").write_text(configuration, encoding="utf-8")
         stage = cls(folder, Federation("weather", WEATHER, organisations), proxy, peers)
         stage.install(stage.federation)

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from qns.runtime.tls_contexts import fingerprint_at
+from tests.soak.member_keys import MemberKeys
 from tests.soak.proxy import HOST, FaultProxy
 from tests.soak.weather import DRAWN, Fault, Weather
 
@@ -194,6 +197,48 @@ def test_request_to_a_receiver_that_is_down_is_not_answered() -> None:
                 await found.post("nobody")
 
     asyncio.run(play())
+
+
+def test_proxy_with_keys_calls_the_receiver_with_the_certificate_of_the_sender(
+    tmp_path: Path,
+) -> None:
+    keys = {name: MemberKeys.make(tmp_path, name) for name in ("INPS", "INAIL", "CoC")}
+    seen: list[str] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        seen.append(fingerprint_at(request.transport))
+        return web.Response(text="had it")
+
+    async def play() -> None:
+        app = web.Application()
+        app.router.add_post("/peer", handle)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, HOST, 0, ssl_context=keys["CoC"].as_server(keys)).start()
+        proxy = FaultProxy(Weather(Random(1)), keys)
+        port = await proxy.listen("CoC", runner.addresses[0][1])
+        proxy.weather.blocked.add(("INAIL", "CoC"))
+        try:
+            for name in ("INPS", "INAIL"):
+                tls = aiohttp.TCPConnector(ssl=keys[name].as_client(keys["CoC"]))
+                limit = aiohttp.ClientTimeout(total=2)
+                async with aiohttp.ClientSession(connector=tls, timeout=limit) as session:
+                    # The body names somebody else: over TLS only the certificate counts.
+                    sent = session.post(
+                        f"https://{HOST}:{port}/peer", data=b"<organisation>CoC</organisation>"
+                    )
+                    if name == "INAIL":
+                        with pytest.raises(NO_ANSWER):
+                            await sent
+                    else:
+                        assert (await sent).status == 200
+        finally:
+            await proxy.close()
+            await runner.cleanup()
+
+    asyncio.run(play())
+    assert seen == [keys["INPS"].fingerprint]
 
 
 def test_roughness_of_one_half_injects_every_fault_and_about_half_of_the_requests_pass() -> None:
