@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from benchmarks.soap_federation import HOSTED, peer_configuration, process, wind_event
-from benchmarks.soap_latency import free_port
+from benchmarks.soap_federation import free_port, process, wind_event
 from benchmarks.soap_load import Connection
+from benchmarks.soap_members import Members, Security
 from qns.d2q.event_json import EventReader
 from qns.d2q.language import parse_subscription
 from qns.d2q.shipped import WEATHER
@@ -33,7 +33,6 @@ from qns.edl.messages import (
     SubChanged,
     entry_of,
 )
-from qns.federation.document import Federation, Organisation
 from qns.iil.requests import Publish
 from qns.peer.inputs import Received
 from qns.soap.endpoint import Endpoint
@@ -108,13 +107,12 @@ class AwayFederation:
         endpoint = Endpoint(WEATHER)
         self.near, self.away = Consumer(NEAR, endpoint), Consumer(AWAY, endpoint)
         self._folder = tempfile.TemporaryDirectory(prefix="qns-bench-")
-        organisations = {
-            each.name: Organisation(each.name, HOSTED, f"http://127.0.0.1:{each.port}/")
-            for each in (self.near, self.away)
-        }
-        organisations[PRODUCER] = Organisation(PRODUCER, HOSTED, "http://127.0.0.1:9/")
-        federation = Federation("bench", WEATHER, organisations)
-        path = peer_configuration(Path(self._folder.name), PRODUCER, federation)
+        ports = {NEAR: self.near.port, AWAY: self.away.port, PRODUCER: 9}
+        members = Members.make(Path(self._folder.name), Security.PLAIN, ports)
+        federation = members.federation(
+            members.organisation(name, port) for name, port in ports.items()
+        )
+        path = members.configuration(PRODUCER, federation, port=0, local=0)
         self._store = path.with_suffix(".db")
         self._process = process("-m", "qns.cli", "peer", "run", str(path))
         self.pid, self.port = await asyncio.to_thread(self._process.__enter__)

@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import time
 from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
 
 from benchmarks.soap_load import Connection
+from benchmarks.soap_members import FEDERATION, Members, Security
 from qns.d2q.event_json import EventReader
 from qns.d2q.event_xml import write_event
 from qns.d2q.shipped import WEATHER
@@ -30,14 +30,13 @@ from qns.edl.messages import (
     Envelope,
     Gossip,
     Hello,
+    Item,
     Notification,
     Notify,
     Standing,
     SubChanged,
 )
-from qns.federation.document import Federation, Organisation
-from qns.federation.document_xml import write_federation
-from qns.federation.new_certificate import new_certificate
+from qns.edl.seals import Sealer
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     ListSubscriptions,
@@ -45,9 +44,6 @@ from qns.iil.requests import (
     Subscriptions,
 )
 from qns.peer.inputs import Received
-from qns.runtime.key_files import KeyFiles
-from qns.runtime.own_certificate import OwnCertificate
-from qns.runtime.tls_contexts import client_context, server_context
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import write_call
@@ -56,7 +52,6 @@ from qns.soap.shapes import Port
 PRODUCERS = 32
 """Each has one call under way: enough to keep a server busy while it waits for its disk."""
 RECEIVER = "Receiver"
-HOSTED = frozenset(("Report", "Report/Wind"))
 
 
 @contextmanager
@@ -83,16 +78,11 @@ def served(kind: str) -> Iterator[tuple[int, int]]:
         yield found
 
 
-def peer_configuration(folder: Path, name: str, federation: Federation, port: int = 0) -> Path:
-    document = folder / "federation.xml"
-    document.write_bytes(write_federation(federation))
-    path = folder / f"{name}.toml"
-    path.write_text(
-        f'organisation = "{name}"\nfederation = "federation.xml"\nlisten = "127.0.0.1:{port}"\n'
-        f'lineage = "{name}.db.lineage"\n[log]\nlevel = "warning"\n',
-        encoding="utf-8",
-    )
-    return path
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def wind_event(id: str, source: str) -> dict[str, Any]:
@@ -111,8 +101,8 @@ class Federated:
     """The peer under load. Its producers answer the requests that a peer sends until it is at
     rest. With TLS, every producer has a certificate and an address of its own."""
 
-    def __init__(self, *, has_tls: bool = False) -> None:
-        self.has_tls = has_tls
+    def __init__(self, security: Security = Security.PLAIN) -> None:
+        self.security = security
         self.tls: dict[str, ssl.SSLContext] = {}
         """The contexts of the calls of producers to the peer; empty without TLS."""
         self.names = [f"Met{nth:02}" for nth in range(1, PRODUCERS + 1)]
@@ -120,6 +110,7 @@ class Federated:
         self.endpoint = Endpoint(WEATHER)
         self.reader = EventReader(WEATHER)
         self._kept: dict[int, dict[str, list[bytes]]] = {}
+        self._sealers: dict[str, Sealer] = {}
 
     async def __aenter__(self) -> Self:
         producers = web.Application()
@@ -127,12 +118,9 @@ class Federated:
         self._runner = web.AppRunner(producers, access_log=None)
         await self._runner.setup()
         self._folder = tempfile.TemporaryDirectory(prefix="qns-bench-")
-        folder = Path(self._folder.name)
-        path = await (self._with_tls(folder) if self.has_tls else self._plain(folder))
+        path = await self._configure(Path(self._folder.name))
         self._process = process("-m", "qns.cli", "peer", "run", str(path))
         self.pid, self.port = await asyncio.to_thread(self._process.__enter__)
-        if not self.has_tls:
-            self.peer_port = self.port
         await self._subscribe()
         return self
 
@@ -146,42 +134,23 @@ class Federated:
         await self._runner.cleanup()
         self._folder.cleanup()
 
-    async def _plain(self, folder: Path) -> Path:
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        port = self._runner.addresses[0][1]
-        organisations = {
-            name: Organisation(name, HOSTED, f"http://127.0.0.1:{port}/{name}/")
-            for name in self.names
-        }
-        organisations[RECEIVER] = Organisation(RECEIVER, HOSTED, "http://127.0.0.1:9/")
-        return peer_configuration(folder, RECEIVER, Federation("bench", WEATHER, organisations))
-
-    async def _with_tls(self, folder: Path) -> Path:
-        made = {name: new_certificate(name, time()) for name in (*self.names, RECEIVER)}
-        trusted = [made[RECEIVER].certificate]
-        organisations = {}
+    async def _configure(self, folder: Path) -> Path:
+        members = Members.make(folder, self.security, (*self.names, RECEIVER))
+        self.peer_port = free_port()
+        organisations = [members.organisation(RECEIVER, self.peer_port)]
         for nth, name in enumerate(self.names):
-            files = KeyFiles(folder / f"{name}.pem", folder / f"{name}.key")
-            files.certificate.write_text(made[name].certificate)
-            files.key.write_bytes(made[name].key)
-            own = OwnCertificate.read(files)
-            self.tls[name] = client_context(own, trusted)
-            server = server_context(own, trusted)
-            await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=server).start()
-            endpoint = f"https://127.0.0.1:{self._runner.addresses[nth][1]}/{name}/"
-            organisations[name] = Organisation(name, HOSTED, endpoint, (made[name].certificate,))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.peer_port = free.getsockname()[1]
-        endpoint = f"https://127.0.0.1:{self.peer_port}/"
-        organisations[RECEIVER] = Organisation(RECEIVER, HOSTED, endpoint, tuple(trusted))
-        federation = Federation("bench", WEATHER, organisations)
-        path = peer_configuration(folder, RECEIVER, federation, self.peer_port)
-        (folder / "own.pem").write_text(trusted[0])
-        (folder / "own.key").write_bytes(made[RECEIVER].key)
-        text = path.read_text(encoding="utf-8")
-        tls = '[tls]\ncertificate = "own.pem"\nkey = "own.key"\n'
-        path.write_text(f'local = "127.0.0.1:0"\n{text}{tls}', encoding="utf-8")
-        return path
+            if nth == 0 or self.security is not Security.PLAIN:
+                tls = members.server(name, [RECEIVER])
+                await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=tls).start()
+            port = self._runner.addresses[-1][1]
+            organisations.append(members.organisation(name, port, f"{name}/"))
+            context, sealer = members.client(name, RECEIVER), members.sealer(name)
+            if context is not None:
+                self.tls[name] = context
+            if sealer is not None:
+                self._sealers[name] = sealer
+        federation = members.federation(organisations)
+        return members.configuration(RECEIVER, federation, self.peer_port, local=0)
 
     async def _subscribe(self) -> None:
         local = Connection(self.port, "/local")
@@ -244,7 +213,8 @@ class Federated:
         return calls
 
     def _notify(self, sent: dict[str, int], name: str, per_call: int) -> bytes:
-        items = []
+        """Returns one call; what it has was sealed as one commit."""
+        items: list[Item] = []
         for _ in range(per_call):
             sent[name] += 1
             number = sent[name]
@@ -252,4 +222,8 @@ class Federated:
             xml = write_event(self.reader.from_fields(fields), WEATHER)
             entry = Entry(RECEIVER, 1, 1, number, 1)
             items.append(Notification(name, 1, 1, number, fields["id"], xml, 0.0, entry, (name,)))
+        sealer = self._sealers.get(name)
+        if sealer is not None:
+            sealed = sealer.seal(FEDERATION, [(each, RECEIVER) for each in items])
+            items = [each for each in sealed if isinstance(each, Notification)]
         return write_call(Envelope(name, 1, (), Notify(tuple(items))))[0]

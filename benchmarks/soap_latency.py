@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.soap_federation import HOSTED, peer_configuration, process, wind_event
+from benchmarks.soap_federation import free_port, process, wind_event
 from benchmarks.soap_load import Connection
+from benchmarks.soap_members import Members, Security
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
-from qns.federation.document import Federation, Organisation
 from qns.iil.requests import (
     AcknowledgeDeliveries,
     Deliveries,
@@ -31,28 +30,23 @@ PUBLISHER, READERS = "Met01", ("Met02", "Met03")
 CONNECTIONS = 8
 
 
-async def latency(events: int, per_second: int) -> dict[str, Any]:
+async def latency(
+    events: int, per_second: int, security: Security = Security.PLAIN
+) -> dict[str, Any]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qns-bench-")))
         ports = {name: free_port() for name in (PUBLISHER, *READERS)}
-        organisations = {
-            name: Organisation(name, HOSTED, f"http://127.0.0.1:{port}/")
-            for name, port in ports.items()
-        }
-        federation = Federation("bench", WEATHER, organisations)
+        members = Members.make(folder, security, ports)
+        federation = members.federation(
+            members.organisation(name, port) for name, port in ports.items()
+        )
+        local = {}
         for name, port in ports.items():
-            path = peer_configuration(folder, name, federation, port)
-            stack.enter_context(process("-m", "qns.cli", "peer", "run", str(path)))
+            path = members.configuration(name, federation, port, local=0)
+            _, local[name] = stack.enter_context(process("-m", "qns.cli", "peer", "run", str(path)))
         for name in READERS:
-            await _subscribe(ports[name])
-        return await _measured(ports, events, per_second)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+            await _subscribe(local[name])
+        return await _measured(local, events, per_second)
 
 
 async def _ask(connection: Connection, request: Request, wait_s: float = 0.0) -> Any:

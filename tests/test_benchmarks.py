@@ -25,6 +25,7 @@ from benchmarks import (
 from benchmarks.engines import FAMILIES, Family, installed
 from benchmarks.soap_federation import Federated, served
 from benchmarks.soap_latency import latency
+from benchmarks.soap_members import Security
 from qns.cbr.index import DictionaryIndex
 from qns.d2q.event_json import EventReader
 
@@ -110,10 +111,10 @@ def test_core_of_the_peer_is_measured_with_views_and_notifications() -> None:
     assert "| publish, 100 per turn |" in bench_peer.text(results)
 
 
-@pytest.mark.parametrize("has_tls", [False, True], ids=["plain", "mutual TLS"])
-def test_peer_under_load_delivers_every_notification(has_tls: bool) -> None:
+@pytest.mark.parametrize("security", Security)
+def test_peer_under_load_delivers_every_notification(security: Security) -> None:
     async def load() -> tuple[int, int]:
-        async with Federated(has_tls=has_tls) as federation:
+        async with Federated(security) as federation:
             for per_call in (1, 10):
                 calls = federation.calls(320, per_call, fresh=True)
                 took = await bench_soap.play(
@@ -125,8 +126,9 @@ def test_peer_under_load_delivers_every_notification(has_tls: bool) -> None:
     assert asyncio.run(load()) == (640, 640)
 
 
-def test_latency_is_measured_for_every_delivery() -> None:
-    found = asyncio.run(latency(events=20, per_second=200))
+@pytest.mark.parametrize("security", [Security.PLAIN, Security.SEALED])
+def test_latency_is_measured_for_every_delivery(security: Security) -> None:
+    found = asyncio.run(latency(events=20, per_second=200, security=security))
     assert found["deliveries"] == 40
     assert 0 < found["p50"] <= found["p99"] <= found["longest"]
 
