@@ -36,6 +36,7 @@ from qns.runtime.tls_listener import (
 )
 from qns.soap import parts
 from qns.soap.hardening import LOCAL, PEER
+from qns.soap.message_ids import MOST_MESSAGE_IDS
 from qns.store.sqlite import LOW_WATER_BYTES
 
 PAGE = (Path(__file__).parents[1] / "docs/guarantees.md").read_text(encoding="utf-8")
@@ -91,6 +92,9 @@ FIXED = {
     ),
     "connections of members, with TLS": "half of the connections",
     "TLS and seal certificates of one organisation": f"{MOST_TLS} and {MOST_SEALS}",
+    "MessageIDs of signed requests of one organisation that are still valid": (
+        f"{MOST_MESSAGE_IDS:,}"
+    ),
     "verified roots of seals": f"{MOST_ROOTS:,}",
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",

@@ -92,7 +92,8 @@ ARROWS: dict[str, set[str]] = {
     # Production peers among the strategies, and the judge of every run.
     "lab": {"report", "history", "simulation", "iil", "edl", *_CORE},
     "store": {"peer.tables", "peer.turn", "peer.ports"},
-    "soap": {"peer", "iil", "edl", "d2q", "cbr"},
+    # The certificates with which requests are signed one by one are those of the document.
+    "soap": {"peer", "iil", "edl", "federation", "d2q", "cbr"},
     # What integrators import: a SOAP client like others, with the retry policy of the peer.
     "client": {"soap", "iil", "d2q", "cbr", "peer.backoff"},
     # The process: it wires the adapters to the peer.
@@ -140,6 +141,7 @@ QUARANTINE: dict[str, set[str]] = {
     "matplotlib": {"report"},
     "networkx": {"lab"},
     "spyne": {"soap"},
+    "signxml": {"soap"},
     "aiohttp": {"runtime", "client"},
     "prometheus_client": {"runtime"},
     "httptools": {"runtime"},
@@ -209,9 +211,13 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
     **dict.fromkeys(
         [
             (f"qns.federation.{name}", "cryptography")
-            for name in ("certificate", "new_certificate", "seal_keys")
+            for name in ("certificate", "new_certificate", "seal_keys", "call_key")
         ],
         "a tenth of a second that only documents with certificates need",
+    ),
+    **dict.fromkeys(
+        [(f"qns.soap.{name}", "signxml") for name in ("ws_security", "ws_signing")],
+        "an extra that only signed requests need",
     ),
 }
 

@@ -25,7 +25,7 @@ from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_one, check_conn
 from qns.runtime.findings import Finding, Verdict
 from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes, moved_words
 from qns.runtime.incidents import LOST_STORE
-from qns.runtime.key_checks import check_seal, check_tls
+from qns.runtime.key_checks import check_call_key, check_seal, check_tls
 from qns.runtime.peer_tls import PeerTls, local_pin
 from qns.runtime.reasons import REMEDIES, ReasonKind
 from qns.runtime.twin import find_twin
@@ -58,6 +58,7 @@ async def check(configuration: Configuration, running_at: str = "") -> list[Find
         *_document(configuration),
         *tls_findings,
         *check_seal(configuration),
+        *check_call_key(configuration),
         *_store(configuration, start, in_force),
         *_running_elsewhere(configuration, elsewhere),
         *_port(configuration, own, in_force, is_running=is_running),

@@ -33,6 +33,8 @@ from qns.runtime.toml_tables import (
     text_of,
     value_of,
 )
+from qns.runtime.ws_security import SECTION as WS_SECURITY
+from qns.runtime.ws_security import WsSecuritySettings, read_settings
 from qns.store.lineage import FileLineage, default_path
 
 MERGING: Final = ("containment", "exact")
@@ -40,7 +42,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 _KEYS: Final = (
     *("organisation", "federation", "anchor", "store", "lineage", "listen", "admin", "history"),
-    *("merging", "log", "tuning", "tls", "local", "local_tls", "seal"),
+    *("merging", "log", "tuning", "tls", "local", "local_tls", "seal", WS_SECURITY),
 )
 _FILE_KEYS: Final = ("certificate", "key")
 _LOCAL: Final = "127.0.0.1:8711"
@@ -81,6 +83,8 @@ class Configuration:
     """The key and the certificate for users and programs; None for plain HTTP on loopback."""
     seal: KeyFiles | None = None
     """The key and the certificate of the seal; None if the document names none."""
+    ws_security: WsSecuritySettings | None = None
+    """Which messages are signed one by one; None if signatures of messages are not understood."""
 
     @property
     def has_tls(self) -> bool:
@@ -170,6 +174,7 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         tls,
         *_local(table, folder, has_tls=tls is not None),
         _key_files(table, "seal", folder),
+        read_settings(value_of(table, WS_SECURITY, dict), folder, federation),
     )
 
 

@@ -24,9 +24,11 @@ from qns.runtime.drain import Drain
 from qns.runtime.driver import Driver
 from qns.runtime.incidents import LOST_STORE, TWIN
 from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.own_key import OwnKey
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
-from qns.runtime.seal_health import of_other_seals, of_own_seal
+from qns.runtime.seal_health import of_call_key, of_other_seals, of_own_seal
+from qns.soap.ws_signing import CallSigner
 from qns.store.sqlite import LOW_WATER_BYTES
 
 NEARLY_FULL_BYTES: Final = 4 * LOW_WATER_BYTES
@@ -58,6 +60,7 @@ class Health:
     own: OwnCertificate | None = None
     """The certificate for other peers; None if this peer uses only loopback."""
     seal: OwnSeal | None = None
+    call_key: OwnKey[CallSigner] | None = None
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -99,6 +102,7 @@ class Health:
             *self._of_endpoint(status),
             *of_certificate(self.own, status.federation, status.organisation, time()),
             *of_own_seal(self.seal, status.federation, status.organisation, time()),
+            *of_call_key(self.call_key, status.federation, status.organisation, time()),
             *of_other_seals(status, self.driver.now()),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),

@@ -13,7 +13,8 @@ from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.peer_tls import PeerTls
 from qns.runtime.reasons import DEGRADED
-from qns.runtime.seal_health import of_own_seal
+from qns.runtime.seal_health import of_call_key, of_own_seal
+from qns.runtime.ws_security import SECTION, read_call_key
 
 
 def check_tls(configuration: Configuration) -> tuple[PeerTls | None, list[Finding]]:
@@ -38,6 +39,26 @@ def check_tls(configuration: Configuration) -> tuple[PeerTls | None, list[Findin
     ]
     words = f"the certificate {own.certificate.short} and its key fit"
     return PeerTls(own, lambda: federation), found or [Finding(Verdict.OK, "tls", words)]
+
+
+def check_call_key(configuration: Configuration) -> Iterator[Finding]:
+    """Yields what is found of the key for signed calls, if there is one."""
+    try:
+        own = read_call_key(configuration.ws_security)
+    except QnsError as error:
+        words = f"{error.place}: {error.problem}"
+        yield Finding(Verdict.FAIL, SECTION, words, error.remedy)
+        return
+    if own is None:
+        return
+    me, federation = configuration.organisation, configuration.federation
+    reasons = list(of_call_key(own, federation, me, time()))
+    for reason in reasons:
+        verdict = Verdict.WARN if reason.status == DEGRADED else Verdict.FAIL
+        yield Finding(verdict, SECTION, reason.words, reason.remedy)
+    if not reasons:
+        words = f"the certificate {own.certificate.short} and its key fit"
+        yield Finding(Verdict.OK, SECTION, words)
 
 
 def check_seal(configuration: Configuration) -> Iterator[Finding]:

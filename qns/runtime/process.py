@@ -38,6 +38,7 @@ from qns.runtime.lineage_upkeep import LineageUpkeep
 from qns.runtime.logs import log_event, log_exception
 from qns.runtime.metrics import Metrics
 from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.own_key import OwnKey
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.peer_tls import PeerTls
 from qns.runtime.rehearsal import rehearse
@@ -50,7 +51,10 @@ from qns.runtime.tls_listener import TlsListener
 from qns.runtime.traffic import Traffic
 from qns.runtime.transport import Transport
 from qns.runtime.twin import find_twin
+from qns.runtime.ws_security import SignedMessages, read_call_key
 from qns.soap.endpoint import Endpoint
+from qns.soap.ws_security import MessageSecurity
+from qns.soap.ws_signing import CallSigner
 from qns.store.connection import refuse_emptied
 from qns.store.sqlite import SqliteStore
 
@@ -82,6 +86,7 @@ async def serve(configuration: Configuration, path: Path) -> None:
         loop.add_signal_handler(number, stop.set)
     tls = _tls_of(configuration)
     seal = None if configuration.seal is None else OwnSeal.read(configuration.seal)
+    call_key = read_call_key(configuration.ws_security)
     sockets = [_bound(configuration.listen, "listen")]
     try:
         if configuration.local is not None:
@@ -92,7 +97,9 @@ async def serve(configuration: Configuration, path: Path) -> None:
             raise twin
         served = _with_ports(configuration, sockets)
         members = None if tls is None else sockets[0]
-        running = await Running.start(served, sockets[-1], served.local_url, tls, members, seal)
+        running = await Running.start(
+            served, sockets[-1], served.local_url, tls, members, seal, call_key
+        )
         running.stores.configuration = configuration  # as in the file, with which it is compared
     except BaseException:
         for each in sockets:
@@ -131,8 +138,9 @@ async def _reload_at(
         try:
             if running.tls is not None:
                 running.tls.own.refresh(always=True)
-            if stores.seal is not None:
-                stores.seal.refresh()
+            for own in (stores.seal, running.call_key):
+                if own is not None:
+                    own.refresh()
             stores.configuration = await reload(running.driver, stores.configuration, path)
         except Exception:  # the next signal may succeed
             log_exception("the configuration was not reloaded")
@@ -151,6 +159,7 @@ class Running:
     upkeep: StoreUpkeep
     lineage: LineageUpkeep
     tls: PeerTls | None
+    call_key: OwnKey[CallSigner] | None
 
     @classmethod
     async def start(
@@ -161,6 +170,7 @@ class Running:
         tls: PeerTls | None = None,
         members: socket.socket | None = None,
         seal: OwnSeal | None = None,
+        call_key: OwnKey[CallSigner] | None = None,
     ) -> Running:
         """Starts a peer on bound sockets: one for all, or with TLS also one for the members."""
         traffic = Traffic()
@@ -168,8 +178,15 @@ class Running:
         stores = Stores(configuration, seal)
         drain = Drain(configuration.drain)
         # The driver needs the transport, and the transport gets endpoints from the driver's peer.
+        settings = configuration.ws_security
+        signed = settings and SignedMessages(
+            configuration.organisation, settings, lambda: driver.status.federation, call_key
+        )
         transport = Transport(
-            lambda name: _endpoint_of(driver.status.federation, name), traffic, tls=tls
+            lambda name: _endpoint_of(driver.status.federation, name),
+            traffic,
+            tls=tls,
+            envelope_for=signed.envelope_for if signed else lambda _: None,
         )
         driver = Driver(
             stores.open,
@@ -189,15 +206,16 @@ class Running:
         if tls is not None:
             own, tls.federation = tls.own, lambda: driver.status.federation
         served = configuration.served
-        health = Health(driver, configuration.store, time(), drain, served, own, seal)
+        health = Health(driver, configuration.store, time(), drain, served, own, seal, call_key)
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
-        server = Server(driver, Endpoints(driver), health, metrics, traffic, most, tls=tls)
+        endpoints = Endpoints(driver, signed.checks() if signed else None)
+        server = Server(driver, endpoints, health, metrics, traffic, most, tls=tls)
         context = Context(configuration, driver, health, metrics, drain, tls)
         admin = AdminServer(configuration.admin, context)
         upkeep = StoreUpkeep(driver, stores.current)
         lineage = LineageUpkeep(driver)
-        running = cls(stores, driver, transport, server, admin, upkeep, lineage, tls)
+        running = cls(stores, driver, transport, server, admin, upkeep, lineage, tls, call_key)
         try:
             await admin.start()
             await server.start(sock, url, _local_tls(configuration))
@@ -292,6 +310,7 @@ class Endpoints:
     """Returns the SOAP endpoint; makes a new one only when the schema of the federation changes."""
 
     driver: Driver
+    security: MessageSecurity | None = None
     _federation: Federation | None = None
     _endpoint: Endpoint | None = None
 
@@ -299,7 +318,7 @@ class Endpoints:
         federation = self.driver.status.federation
         if self._endpoint is None or federation is not self._federation:
             if self._federation is None or federation.schema != self._federation.schema:
-                self._endpoint = Endpoint(federation.schema)
+                self._endpoint = Endpoint(federation.schema, self.security)
             self._federation = federation
         assert self._endpoint is not None
         return self._endpoint

@@ -8,8 +8,10 @@ from typing import Final
 from qns.federation.document import Federation
 from qns.peer.status import PeerStatus
 from qns.runtime.certificate_health import of_validity
+from qns.runtime.own_key import OwnKey
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.reasons import Reason, ReasonKind
+from qns.soap.ws_signing import CallSigner
 
 _REFUSALS_SHOWN_S: Final = 3600.0
 """How long it is a reason that a member has sent a wrong seal."""
@@ -32,6 +34,19 @@ def of_own_seal(
         words = f"the files of the seal cannot be used: {own.problem}"
         yield Reason(ReasonKind.KEY_UNUSABLE, words)
     yield from of_validity(own.certificate, "seal", named or None, now)
+
+
+def of_call_key(
+    own: OwnKey[CallSigner] | None, federation: Federation, me: str, now: float
+) -> Iterator[Reason]:
+    """Yields the reasons that the key for signed calls gives."""
+    if own is None:
+        return
+    if own.problem:
+        words = f"the files of the key for signed calls cannot be used: {own.problem}"
+        yield Reason(ReasonKind.KEY_UNUSABLE, words)
+    named = federation[me].seals if me in federation else None
+    yield from of_validity(own.certificate, "seal", named, now)
 
 
 def of_other_seals(status: PeerStatus, now: float) -> Iterator[Reason]:

@@ -52,11 +52,14 @@ class Transport:
         *,
         answer_within_s: float = ANSWER_WITHIN_S,
         tls: PeerTls | None = None,
+        envelope_for: Callable[[str], Callable[[str, str], bytes] | None] = lambda _: None,
     ) -> None:
         """`endpoint_of` returns the endpoint of an organisation, or "" if there is none.
 
-        With `tls` every call is over mutual TLS, and without it none.
+        With `tls` every call is over mutual TLS, and without it none. `envelope_for` returns what
+        makes the signed envelopes for an organisation, if its calls are signed.
         """
+        self._envelope_for = envelope_for
         self._endpoint_of = endpoint_of
         self._tls = tls
         self._answer_within_s = answer_within_s
@@ -128,7 +131,7 @@ class Transport:
         context: ssl.SSLContext | bool,
     ) -> Envelope | str:
         message_id = f"{_MESSAGE_ID}{uuid4()}"
-        body, action = write_call(envelope, message_id)
+        body, action = write_call(envelope, message_id, self._envelope_for(to))
         started = perf_counter()
         answer: Envelope | str
         size = 0

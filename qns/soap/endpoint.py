@@ -47,7 +47,10 @@ from qns.soap.shapes_local import LocalCall
 from qns.soap.shapes_parts import Origin
 from qns.soap.typed_event import TypedPublish, to_event
 from qns.soap.validation import validate
+from qns.soap.ws_security import SECURITY, MessageSecurity
 
+_NO_HEADERS: Final[frozenset[str]] = frozenset()
+_SECURITY_HEADER: Final = frozenset((SECURITY,))
 _REQUESTS: Final = {codec.name: codec.request for codec in OPERATION_CODECS.values()}
 _HAS_ATTRIBUTES: Final = etree.XPath("boolean(descendant-or-self::*/@*)")
 _CODES: Final[dict[type[QnsError], str]] = {
@@ -87,12 +90,15 @@ class Call(NamedTuple):
 
 
 class Endpoint:
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, security: MessageSecurity | None = None) -> None:
+        """With `security`, signed requests of other peers are understood, and may be required."""
         self.schema = schema
+        self.security = security
 
     def decode(self, port: Port, headers: Mapping[str, str], body: bytes) -> Call:
         """Returns the call in a POST request; raises SoapRefusal, with a fault, for a bad one."""
         message_id = ""
+        security = self.security if port is Port.PEER else None
         try:
             action = _check_headers(headers)
             bounds = PEER if port is Port.PEER else LOCAL
@@ -100,16 +106,18 @@ class Endpoint:
             if plain is not None:
                 message_id = plain.message_id
                 codec = _codec_of(plain.message.tag, port, action)
-                return self._call(codec, plain.value, message_id)
+                return self._call(codec, plain.value, message_id, security)
             root = parse_hostile(body, bounds)
             message_id = message_id_of(root)
-            opened = open_envelope(root)
+            opened = open_envelope(root, _NO_HEADERS if security is None else _SECURITY_HEADER)
             codec = _codec_of(opened.content.tag, port, action)
-            if opened.is_ordinary and not _HAS_ATTRIBUTES(opened.content):
+            signer = "" if security is None else security.signer_of(root)
+            is_ordinary = opened.is_ordinary or bool(signer)  # the form of a signed one is checked
+            if is_ordinary and not _HAS_ATTRIBUTES(opened.content):
                 message = read_ordinary(opened.content, codec)
             else:
                 message = read_unusual(root, opened.content, codec)
-            return self._call(codec, message, message_id)
+            return self._call(codec, message, message_id, security, signer)
         except QnsError as problem:
             code = _CODES.get(type(problem), "")
             raise SoapRefusal(_refusal(problem, message_id, code), problem) from None
@@ -138,8 +146,17 @@ class Endpoint:
         """Returns the WSDL; most SOAP stacks use the port that it lists first."""
         return wsdl(base_url, first)
 
-    def _call(self, codec: OperationCodec, message: Any, message_id: str) -> Call:
+    def _call(
+        self,
+        codec: OperationCodec,
+        message: Any,
+        message_id: str,
+        security: MessageSecurity | None,
+        signer: str = "",
+    ) -> Call:
         if isinstance(message, Envelope):
+            if security is not None:
+                security.check_sender(message.sender, signer)
             return Call(codec.port, codec.name, Received(message), message_id)
         assert isinstance(message, LocalCall)
         request = message.request

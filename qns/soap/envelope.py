@@ -54,8 +54,11 @@ def message_id_of(root: Element) -> str:
     return ""
 
 
-def open_envelope(root: Element) -> Opened:
-    """Opens an envelope; raises QnsError for a malformed one or a header that is not understood."""
+def open_envelope(root: Element, understood: frozenset[str] = frozenset()) -> Opened:
+    """Opens an envelope; raises QnsError for a malformed one or a header that is not understood.
+
+    `understood` are the tags of the headers that the caller handles itself.
+    """
     if root.tag != _ENVELOPE:
         raise WrongVersion(
             f"the root element is {shown(root.tag)}", remedy="send a SOAP 1.1 envelope"
@@ -78,7 +81,7 @@ def open_envelope(root: Element) -> Opened:
             if header is not None:
                 raise _malformed(part, "there is a second Header", "send one")
             header = part
-            is_ordinary = _has_only_addressing(part) and is_ordinary
+            is_ordinary = _has_only_addressing(part, understood) and is_ordinary
         else:
             raise _malformed(
                 part, f"there is {shown(part.tag)} in an envelope", "send only a Header and a Body"
@@ -100,7 +103,7 @@ def _reject_text(element: Element) -> None:
             )
 
 
-def _has_only_addressing(part: Element) -> bool:
+def _has_only_addressing(part: Element, understood: frozenset[str]) -> bool:
     """True if there are only WS-Addressing headers; raises QnsError for an unacceptable header."""
     is_plain = not part.attrib
     has_id = False
@@ -118,7 +121,7 @@ def _has_only_addressing(part: Element) -> bool:
             continue
         is_plain = False
         wanted = header.get(_MUST, "0").strip() not in ("0", "false")
-        if wanted and header.get(_ACTOR, _NEXT) in ("", _NEXT):
+        if wanted and header.tag not in understood and header.get(_ACTOR, _NEXT) in ("", _NEXT):
             raise NotUnderstood(
                 f"the header {shown(header.tag)} is not understood",
                 remedy="leave it out, or do not mark it mustUnderstand",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from qns.edl.messages import (
@@ -55,10 +56,17 @@ _NOT_KNOWN: Final = Fault("this version does not relay acknowledgements", perman
 """The answer of version 0.2.0 to `relayAcknowledgement`."""
 
 
-def write_call(envelope: Envelope, message_id: str = "") -> tuple[bytes, str]:
-    """Returns the body of the HTTP request and its SOAPAction."""
+def write_call(
+    envelope: Envelope, message_id: str = "", signed: Callable[[str, str], bytes] | None = None
+) -> tuple[bytes, str]:
+    """Returns the body of the HTTP request and its SOAPAction.
+
+    `signed` makes a signed envelope of the content and the message id.
+    """
     codec = _OPERATIONS[type(envelope.body)]
     content = codec.request.write(envelope)
+    if signed is not None:
+        return signed(content, message_id), f'"{codec.name}"'
     return write_envelope(content, message_id=message_id), f'"{codec.name}"'
 
 
