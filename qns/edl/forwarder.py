@@ -63,7 +63,7 @@ class Forwarder:
     def send(self, turn: Turn, parcel: Parcel) -> None:
         receiver = parcel.entry.receiver
         link = self.link(receiver)
-        twin = link.parcels.get(parcel.key)
+        twin = link.parcels.get(parcel.key) or link.refused_parcels.get(parcel.key)
         if twin is not None and parcel.custody is not None and twin is not parcel:
             if twin.custody is None or twin.custody == parcel.custody:
                 link.parcels[parcel.key] = parcel
@@ -140,7 +140,7 @@ class Forwarder:
 
     def report_break(self, other: str) -> None:
         """Makes a gossip due to those who rely on this peer to reach the other one."""
-        for parcel in self.link(other).parcels.values():
+        for parcel in self.link(other).all_parcels():
             if parcel.custody is not None and parcel.path:
                 self.link(parcel.path[-1]).wants_gossip = True
 
@@ -173,22 +173,30 @@ class Forwarder:
         logged, path = self.log[parcel.event], (*parcel.path, self.me)
         return notification_of(logged, turn.now, parcel.entry, path, parcel.seal)
 
-    def handle_outcomes(self, turn: Turn, link: Link, outcomes: Sequence[Outcome]) -> None:
-        """Handles the receiver's outcomes for the parcels in the request under way."""
+    def handle_outcomes(self, turn: Turn, link: Link, outcomes: Sequence[Outcome]) -> bool:
+        """Handles the receiver's outcomes for the parcels in the request under way.
+
+        Returns True if the receiver has refused one that it had not refused before.
+        """
+        is_new = False
         for key, outcome in zip(link.sent, outcomes, strict=True):
             parcel = link.parcels.pop(key, None)
             if parcel is None:
                 continue
             if not outcome.taken:
                 self._adopt(turn, parcel)
+                is_new |= not parcel.was_refused
+            elif parcel.was_refused:
+                link.refused_parcel_taken(turn.now)
             if parcel.custody is None:  # the stream resends this peer's own events
                 continue
             if outcome.taken:
                 self.custody.fulfil(turn, parcel)
             elif outcome.permanent:
                 self.custody.reject(turn, parcel, outcome.reason)
-            else:  # to the end of the queue, so that it does not delay the others
-                link.parcels[key] = parcel
+            else:
+                link.put_aside(turn.now, parcel)
+        return is_new
 
     def bypass(self, turn: Turn, other: str) -> None:
         """Adopts the subtrees of a peer that does not answer; its own parcels wait."""
@@ -202,10 +210,10 @@ class Forwarder:
         link = self.links.get(other)
         if link is None:
             return
-        for parcel in list(link.parcels.values()):
+        for parcel in list(link.all_parcels()):
             self._adopt(turn, parcel)
             self.custody.fulfil(turn, parcel)
-        link.parcels.clear()
+        link.drop_parcels()
 
     def _adopt(self, turn: Turn, parcel: Parcel) -> None:
         children = parcel.entry.children

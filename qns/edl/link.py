@@ -2,12 +2,17 @@
 
 At most one request is under way. What collects meanwhile goes into the next request. A request
 without an answer is repeated after a pause that doubles up to a limit. `LINK` is the state machine.
+
+Parcels that the other peer does not take for now have a pause of their own once they were refused,
+so that they do not delay what else the link has to send.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain, islice
 from math import inf
 from typing import NamedTuple
 
@@ -69,6 +74,8 @@ class Parcel:
     """The id of the custody row; None if another peer or a stream of this one is responsible."""
     seal: bytes = b""
     """The seal of the notification with which it came; what this peer publishes has none yet."""
+    was_refused: bool = False
+    """True if the receiver did not take it for now when it was last sent."""
 
     @property
     def key(self) -> ParcelKey:
@@ -85,6 +92,12 @@ class Link:
     request: Request | None = None
     """The request under way."""
     parcels: dict[ParcelKey, Parcel] = field(default_factory=dict)
+    refused_parcels: dict[ParcelKey, Parcel] = field(default_factory=dict)
+    """Parcels that the other peer did not take for now, the one that waits longest first."""
+    refused_parcels_at: float | None = None
+    """When the first of them are sent again."""
+    parcel_retries: int = 0
+    """How often that was done since one of them was taken."""
     skips: dict[Skip, None] = field(default_factory=dict)
     """Skips of other producers, which this peer relays."""
     standings: dict[tuple[str, str], Carried] = field(default_factory=dict)
@@ -175,7 +188,41 @@ class Link:
             due = min(due, self.pull_at)
         if self.change_at is not None:
             due = min(due, self.change_at)
+        if self.refused_parcels_at is not None:
+            due = min(due, self.refused_parcels_at)
         return due if self.standings_at is None else min(due, self.standings_at)
+
+    def all_parcels(self) -> Iterator[Parcel]:
+        """Yields every parcel that is not delivered yet."""
+        return chain(self.parcels.values(), self.refused_parcels.values())
+
+    def put_aside(self, now: float, parcel: Parcel) -> None:
+        """Makes a parcel wait that the other peer did not take for now."""
+        parcel.was_refused = True
+        self.refused_parcels[parcel.key] = parcel
+        if self.refused_parcels_at is None:
+            self.refused_parcels_at = now + self._pause_s(self.parcel_retries + 1)
+
+    def retry_refused(self, now: float, most: int) -> None:
+        """Makes at most this many parcels that were refused due again, if their pause is over."""
+        if self.refused_parcels_at is None or self.refused_parcels_at > now:
+            return
+        for key in list(islice(self.refused_parcels, most)):
+            self.parcels[key] = self.refused_parcels.pop(key)
+        self.parcel_retries += 1
+        pause_s = self._pause_s(self.parcel_retries + 1)
+        self.refused_parcels_at = now + pause_s if self.refused_parcels else None
+
+    def refused_parcel_taken(self, now: float) -> None:
+        """The other peer took a parcel that it had refused: it may take the others too."""
+        self.parcel_retries = 0
+        if self.refused_parcels:
+            self.refused_parcels_at = now
+
+    def drop_parcels(self) -> None:
+        self.parcels.clear()
+        self.refused_parcels.clear()
+        self.refused_parcels_at, self.parcel_retries = None, 0
 
     def add_standing(self, producer: str, consumer: str, carried: Carried, at: float) -> None:
         """Makes a standing due that the other peer is to pass on."""
@@ -199,6 +246,9 @@ class Link:
 
     def _rest(self, now: float) -> None:
         self.failures += 1
+        self.rest_until = now + self._pause_s(self.failures)
+
+    def _pause_s(self, failures: int) -> float:
         # The jitter differs from link to link, so that retries of many peers spread.
-        digest = sha256(f"{self.me} {self.other} {self.failures}".encode()).digest()
-        self.rest_until = now + self.backoff.pause_s(self.failures, digest[0] / 256)
+        digest = sha256(f"{self.me} {self.other} {failures}".encode()).digest()
+        return self.backoff.pause_s(failures, digest[0] / 256)

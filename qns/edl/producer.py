@@ -261,8 +261,9 @@ class Producer:
         self.claims.note(teller, standing.epoch)
         if standing.consumer_epoch < stream.consumer_epoch:  # a stale message
             return
-        # Within one epoch of each end, a consumer never falls back: such a hello was delayed.
-        may_fall_back = from_hello and standing.epoch > stream.confirmed
+        # Within one epoch of each end, a consumer never falls back: such a hello was delayed. The
+        # first message of an epoch shows where its fences have left the stream, hello or not.
+        may_fall_back = standing.epoch > stream.confirmed
         if standing.consumer_epoch > stream.consumer_epoch:  # the consumer has restarted
             from_hello = may_fall_back = True
             stream.consumer_epoch = standing.consumer_epoch

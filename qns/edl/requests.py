@@ -90,6 +90,7 @@ class Requests:
                 self.forwarder.links[member].wants_hello = True
         for link in self.forwarder.links.values():
             link.end_rest(turn.now)
+            link.retry_refused(turn.now, self.tuning.notifications_per_call)
         if self._gossip_at <= turn.now:
             self._gossip_at = turn.now + self.tuning.gossip_every_s
             self.dialogue.postponed_document = 0  # everything that was owed may be delivered by now
@@ -265,12 +266,15 @@ class Requests:
         return relay == carried.producer or relay in hops
 
     def _handle_outcomes(self, turn: Turn, link: Link, notify: Notify, reply: Notified) -> str:
-        """Handles the outcomes of a Notify; returns a problem if the receiver needs a pause."""
+        """Handles the outcomes of a Notify; returns a problem if the receiver needs a pause.
+
+        It needs none if it has taken something, or refuses again what it had refused before.
+        """
         other = link.other
         if reply.standing is not None:
             self.producer.update_standing(turn, other, reply.standing)
         first_parcel = len(notify.items) - len(link.sent)
-        self.forwarder.handle_outcomes(turn, link, reply.outcomes[first_parcel:])
+        is_new = self.forwarder.handle_outcomes(turn, link, reply.outcomes[first_parcel:])
         for item, outcome in zip(notify.items, reply.outcomes, strict=True):
             if outcome.taken or not outcome.permanent:
                 continue
@@ -281,6 +285,8 @@ class Requests:
                 self.forwarder.routes.refuse(other)
                 self.producer.relay_refused(receiver)
         if any(each.taken or each.permanent for each in reply.outcomes):
+            return ""
+        if not is_new and not first_parcel:
             return ""
         reason = reply.outcomes[0].reason if reply.outcomes else ""
         return f"Notify was refused: {reason or 'without a reason'}"

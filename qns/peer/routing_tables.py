@@ -217,7 +217,7 @@ def _link_row(link: Link, now: float) -> LinkRow:
         link.other,
         link.state.value,
         "" if link.request is None else type(link.request).__name__,
-        len(link.parcels),
+        len(link.parcels) + len(link.refused_parcels),
         link.failures,
         max(0.0, link.rest_until - now) if is_resting else None,
         link.problem,

@@ -257,9 +257,10 @@ class PeerStatus:
         """The number of promises to forward an event."""
         return len(self._edl.forwarder.custody)
 
-    def custody_receivers(self) -> Iterator[str]:
-        """Yields the receiver of every promise to forward an event."""
-        return (each.entry.receiver for each in self._edl.forwarder.custody.parcels.values())
+    def promises(self) -> Iterator[tuple[str, str]]:
+        """Yields source and receiver of every promise to forward an event."""
+        parcels = self._edl.forwarder.custody.parcels.values()
+        return ((each.event[0], each.entry.receiver) for each in parcels)
 
     @property
     def dead_letters(self) -> int:

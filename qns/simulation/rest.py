@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from qns.cbr.exact_merge import ExactMerge
@@ -34,13 +35,13 @@ def unrest(world: World) -> str | None:
         status = node.gateway.status
         if status.federation.version != world.federation.version and not world.absent:
             return f"{node.name} does not have the newest federation document"
-        reason = _unrest_of(status, others)
+        reason = _unrest_of(status, others, world.liars)
         if reason is not None:
             return reason
     return None
 
 
-def _unrest_of(status: PeerStatus, absent: set[str]) -> str | None:
+def _unrest_of(status: PeerStatus, absent: set[str], liars: Collection[str]) -> str | None:
     me = status.organisation
     for link in status.links():
         if link.other in absent:
@@ -66,8 +67,9 @@ def _unrest_of(status: PeerStatus, absent: set[str]) -> str | None:
     for inbound in status.inbound():
         if inbound.early and inbound.producer not in absent:
             return f"{me} holds back early entries"
-    for receiver in status.custody_receivers():
-        if receiver not in absent:
+    for source, receiver in status.promises():
+        # An event of a liar may never be taken: the numbers before it do not exist.
+        if receiver not in absent and source not in liars:
             return f"{me} has events in custody for {receiver}"
     return None
 

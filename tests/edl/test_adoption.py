@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.edl.merge_subscriptions_table import Digest
 from qns.edl.messages import ChangeSub, Entry, Notification, Notified, Notify, Outcome, SubChanged
 from qns.errors import Busy
-from qns.iil.requests import Publish
+from qns.iil.requests import Publish, Subscribe
+from qns.simulation.world import TUNING
 from tests.edl.lone_peer import TAKEN, LonePeer
 from tests.edl.peers import federation, notification
 from tests.edl.test_views_at_producers import element
@@ -107,6 +110,43 @@ def test_parcel_that_its_receiver_cannot_take_now_is_sent_again() -> None:
     lone.wait(3.0)
     assert receivers(lone, "C") == [("C", ())]
     lone.answer("C", Notified((TAKEN,), None))
+    assert lone.custody == {}
+
+
+def test_parcel_that_its_receiver_never_takes_now_delays_nothing_else_on_the_link() -> None:
+    lone = forwarder_of(child("C"))
+    for _ in range(6):
+        assert receivers(lone, "C") == [("C", ())]
+        lone.answer("C", Notified((NOT_NOW,), None))
+        lone.wait(TUNING.longest_pause_s)
+    lone.answer("C", Notified((NOT_NOW,), None))
+    lone.do(Subscribe("user", "Report", id="s"))
+    assert isinstance(lone.request("C"), ChangeSub)
+    assert lone.custody == {"C": ()}
+
+
+def test_parcels_that_were_refused_are_sent_again_one_call_at_a_time() -> None:
+    lone = LonePeer("F", federation("P", "F", "C"), {"notifications_per_call": 2})
+    lone.settle()
+    for number in range(1, 6):
+        entry = Entry("F", 1, 1, number, 0, (), (Entry("C", 1, 1, number, 0),))
+        lone.receive("P", Notify((notification("P", f"e{number}", entry),)))
+    refused: list[str] = []
+    while len(refused) < 20:
+        request = lone.request("C")
+        if isinstance(request, Notify):
+            assert len(request.items) <= 2
+            refused += [item.event for item in request.items if isinstance(item, Notification)]
+            lone.answer("C", Notified((NOT_NOW,) * len(request.items), None))
+        elif request is not None:
+            lone.answer("C", lone.polite_reply("C"))
+        else:
+            lone.wait(TUNING.longest_pause_s)
+    assert min(Counter(refused).values()) >= 3
+    while not isinstance(lone.request("C"), Notify):
+        lone.wait(TUNING.longest_pause_s)
+    for _ in range(3):  # as soon as one is taken, the others follow without a pause
+        lone.answer("C", Notified((TAKEN,) * len(receivers(lone, "C")), None))
     assert lone.custody == {}
 
 

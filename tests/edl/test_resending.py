@@ -144,6 +144,20 @@ def test_first_acknowledgement_of_a_new_epoch_may_step_back_like_a_hello() -> No
     assert acknowledged(lone) == 0
 
 
+def test_first_acknowledgement_in_a_new_epoch_of_the_producer_may_step_back_like_a_hello() -> None:
+    lone = producer_of("C")
+    publish(lone, available="INF")
+    lone.answer("C", Notified((TAKEN,), lone.standing_of("C", 1)))
+    forgotten = lone.standing_of("C", 0, epoch=7)._replace(fences=(Fence(7, 1),))
+    lone.receive("C", Acknowledge(forgotten))  # another process began it with the same numbers
+    assert [tuple(each) for each in lone.peer.edl.producer.streams["C"].fences] == [(8, 1)]
+    lone.settle()
+    lone.acknowledge("C", 0)  # the fence has set the stream back
+    assert acknowledged(lone) == 0
+    lone.wait(5.0)
+    assert numbers(lone, "C") == [1]
+
+
 def test_later_acknowledgement_of_the_same_epoch_does_not_step_back() -> None:
     lone = producer_of("C")
     publish(lone)

@@ -67,8 +67,15 @@ FORWARDERS = (
         name="refused-parcel-not-sent-again",
         kind="refusals",
         breaks="A parcel that its receiver cannot take now is sent again only after a restart.",
-        old="                link.parcels[key] = parcel\n\n    def bypass",
-        new="                pass\n\n    def bypass",
+        old="                link.put_aside(turn.now, parcel)",
+        new="                pass",
+    ),
+    _F(
+        name="repeated-refusal-pauses-the-link",
+        kind="refusals",
+        breaks="An event that its receiver refuses again keeps back all that the link has to send.",
+        old="                is_new |= not parcel.was_refused\n",
+        new="                is_new = True\n",
     ),
     _F(
         name="refused-parcel-keeps-subtree",
@@ -89,16 +96,16 @@ FORWARDERS = (
         kind="organisations that leave",
         breaks="The subtree below a receiver that left is dropped with it.",
         old="            self._adopt(turn, parcel)\n            self.custody.fulfil(turn, parcel)\n"
-        "        link.parcels.clear()",
-        new="            self.custody.fulfil(turn, parcel)\n        link.parcels.clear()",
+        "        link.drop_parcels()",
+        new="            self.custody.fulfil(turn, parcel)\n        link.drop_parcels()",
     ),
     _F(
         name="custody-for-leaver-kept",
         kind="organisations that leave",
         breaks="Promises for a receiver that left are kept in the store.",
         old="            self._adopt(turn, parcel)\n            self.custody.fulfil(turn, parcel)\n"
-        "        link.parcels.clear()",
-        new="            self._adopt(turn, parcel)\n        link.parcels.clear()",
+        "        link.drop_parcels()",
+        new="            self._adopt(turn, parcel)\n        link.drop_parcels()",
     ),
     _F(
         name="remaining-time-never-ends",

@@ -169,8 +169,15 @@ PRODUCERS = (
         name="delayed-hello-steps-back",
         kind="epochs and incarnations",
         breaks="A hello that was delayed undoes an acknowledgement of the same epoch.",
-        old="        may_fall_back = from_hello and standing.epoch > stream.confirmed\n",
-        new="        may_fall_back = from_hello\n",
+        old="        may_fall_back = standing.epoch > stream.confirmed\n",
+        new="        may_fall_back = from_hello or standing.epoch > stream.confirmed\n",
+    ),
+    _P(
+        name="acknowledgement-of-a-later-epoch-keeps-the-number",
+        kind="epochs and incarnations",
+        breaks="A stream that a fence has set back stays acknowledged if no hello says so first.",
+        old="        may_fall_back = standing.epoch > stream.confirmed\n",
+        new="        may_fall_back = from_hello and standing.epoch > stream.confirmed\n",
     ),
     _P(
         name="consumer-epoch-not-stored",

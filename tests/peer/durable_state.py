@@ -45,7 +45,7 @@ def durable_state(peer: Peer) -> dict[str, Any]:
         "parcels of custody": {
             parcel.custody: parcel.entry.receiver
             for link in edl.forwarder.links.values()
-            for parcel in link.parcels.values()
+            for parcel in link.all_parcels()
             if parcel.custody is not None
         },
         "dead letters": dict(edl.forwarder.custody.dead_letters),

@@ -48,7 +48,7 @@ def assert_agrees(peer: Peer) -> None:
         assert status.delivered(each.id) == each.delivered
     assert status.events_kept == len(peer.log)
     custody = edl.forwarder.custody
-    assert status.custody == len(custody) == len(list(status.custody_receivers()))
+    assert status.custody == len(custody) == len(list(status.promises()))
     assert status.dead_letters == len(custody.dead_letters)
     streams = edl.consumer.streams
     assert status.early_entries == sum(len(each.early) for each in streams.values())
@@ -119,7 +119,7 @@ def test_status_shows_lag_and_an_unreachable_consumer() -> None:
 def test_status_shows_custody_for_a_receiver_that_is_down() -> None:
     world = world_with_custody()
     peer = peer_of(world, "F")
-    assert (peer.status.custody, list(peer.status.custody_receivers())) == (1, ["Z"])
+    assert (peer.status.custody, list(peer.status.promises())) == (1, [("P", "Z")])
     (link,) = (link for link in peer.status.links() if link.other == "Z")
     assert link.is_asking
     assert_agrees(peer)

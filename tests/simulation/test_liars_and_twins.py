@@ -15,12 +15,13 @@ from qns.simulation.findings import Findings
 from qns.simulation.injection import Injection
 from qns.simulation.liars import LIES
 from qns.simulation.lie_bounds import MOST_LINES, TURN_LENGTH, judge_lie_bounds
+from qns.simulation.rest import unrest
 from qns.simulation.trusted import concerns
 from qns.simulation.turn_cost import counted
 from qns.simulation.twin_rules import TWIN, judge_twins
 from qns.simulation.workload import make_plan
 from qns.simulation.world import World
-from tests.edl.peers import delivered, publish, subscribe, world_of
+from tests.edl.peers import delivered, peer_of, publish, subscribe, world_of
 from tests.resting import comes_to_rest_and_holds
 
 OLD_FAULTS = tuple(fault for fault in FAULTS if fault not in SEPARATE)
@@ -46,9 +47,9 @@ def test_users_do_not_want_to_hear_from_a_liar() -> None:
     assert not any(liar in str(each.fields["text"]) for each in subscriptions)
 
 
-def lied_to(lie: str, *, large: bool = False) -> World:
+def lied_to(lie: str, *, large: bool = False, **tuning: float) -> World:
     """Returns a world of which L tells a lie to P, about C where it concerns another one."""
-    world = world_of("P", "C", "L")
+    world = world_of("P", "C", "L", **tuning)
     world.liars = frozenset("L")
     subscribe(world, "C", text="Report from P")
     fields: dict[str, object] = {"lie": lie, "to": "P", "third": "C", "times": 3, "large": large}
@@ -68,6 +69,21 @@ def test_lie_keeps_no_event_of_others_back_and_no_turn_long(lie: str, *, large: 
     publish(world, "P", "e1")
     world.run_for(20.0)
     assert delivered(world, "C") == ["e1"]
+
+
+def test_custody_for_an_event_of_a_liar_neither_disturbs_rest_nor_delays_others() -> None:
+    world = lied_to("two-contents", most_early=1)
+    promised = list(peer_of(world, "P").status.promises())
+    assert set(promised) == {("L", "C")}
+    world.run_for(30.0)
+    publish(world, "P", "e1")
+    world.run_for(0.5)
+    assert delivered(world, "C") == ["e1"]
+    world.run_for(2.0)  # the last acknowledgement
+    assert list(peer_of(world, "P").status.promises()) == promised
+    assert unrest(world) is None
+    world.liars, world.absent = frozenset(), {"L"}  # the events of a member that is away count
+    assert unrest(world) == "P has events in custody for C"
 
 
 def test_long_turn_after_a_lie_breaks_a_rule() -> None:
