@@ -242,6 +242,13 @@ class Ledger:
             or any(since < at <= until for at, _ in self.schemas)
         )
 
+    def always_hosts(self, org: str, data_class: str) -> bool:
+        """True if every document says that the organisation hosts the class.
+
+        An event is not available any more when its producer, perhaps late, learns that it does not.
+        """
+        return all(data_class in hosts for _, hosts in self.hostings[org])
+
     def all_publications(self) -> Iterator[Publication]:
         """Yields every publication, also those that are repeated after a setback."""
         yield from self.publications.values()
