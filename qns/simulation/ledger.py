@@ -206,6 +206,11 @@ class Ledger:
         last = max(setbacks, key=lambda each: each.at)
         return last.since < when or self.undid(org, when, last.since)
 
+    def once_undid(self, org: str, when: float, until: float) -> bool:
+        """True if the peer was put back by `until` to a state without what it did at `when`, also
+        if a second setback has brought that back."""
+        return any(each.since < when <= each.at <= until for each in self.restores[org])
+
     def restored_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each.at <= until for each in self.restores[org])
 
