@@ -128,6 +128,7 @@ class ExternalDiffusionLayer:
 
     def begin_epoch(self, turn: Turn, epoch: int) -> None:
         """Begins an epoch after a restore: raises fences and compares every view again."""
+        self.reachability.begin_epoch(epoch)
         self.producer.begin_epoch(turn, epoch)
         self.consumer.begin_epoch(epoch)
         for producer in self.consumer.merger.table:

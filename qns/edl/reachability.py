@@ -52,6 +52,13 @@ class Reachability:
         """Returns the organisations that this peer cannot reach."""
         return self._rows[self._me].unreachable
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Makes this peer's next reports newer than those of the epochs that it has forgotten."""
+        row = self._rows[self._me]
+        if row.epoch < epoch:
+            self._rows[self._me] = row._replace(epoch=epoch, version=row.version + 1)
+            self.version += 1
+
     def observe(self, other: str, *, reachable: bool) -> bool:
         """Notes whether this peer reached the other one; returns True if that is a change."""
         row = self._rows[self._me]

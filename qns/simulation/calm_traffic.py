@@ -46,8 +46,6 @@ class CalmTraffic:
     findings: Findings
     since: float
     """No fault was injected from this time on, and none was under way."""
-    has_faults: bool
-    """True if a fault was injected before that time."""
     _met_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """One peer, another -> when the first request since that time was sent between them."""
 
@@ -125,11 +123,12 @@ class CalmTraffic:
 
         Late subscribers get an available event directly, and so does a consumer that is far behind.
         A producer may take a link between two consumers for broken until it has exchanged a message
-        with both after all was calm.
+        with both after all was calm. When all peers start, it sends an event directly to a consumer
+        whose first hello arrives after the publication.
         """
         if publication.available_s or self.world.tuning.owed_in_memory < TUNING.owed_in_memory:
             return False
-        return not self.has_faults or self._has_met(publication, receivers)
+        return self._has_met(publication, receivers)
 
     def _has_met(self, publication: Publication, receivers: Iterable[str]) -> bool:
         """True if the producer had exchanged a message with all of them since all was calm."""
@@ -181,5 +180,5 @@ def judge_calm_traffic(world: World, findings: Findings, *, has_faults: bool) ->
     """
     if any(getattr(world.tuning, each) < getattr(TUNING, each) for each in _REFUSING):
         return
-    since = next(iter(world.ledger.calms), inf) if has_faults else 0.0
-    CalmTraffic(world, findings, since, has_faults).judge()
+    since = next(iter(world.ledger.calms), inf) if has_faults else -inf
+    CalmTraffic(world, findings, since).judge()

@@ -152,16 +152,16 @@ class Causes:
     def _is_forgotten(self, stream: tuple[str, str, int], number: int, t: float) -> bool:
         """True if the producer went back to a time before it gave the number to an event, or the
         consumer to a time before it consumed the number, or if the stream was set back and the
-        producer was put back once more, to a time when the number was acknowledged."""
+        producer was put back once more, to a time when the number was acknowledged. That may have
+        been before the consumer learned of the first setback, from a message on its way."""
         producer, consumer, _ = stream
-        ledger = self.ledger
+        ledger, crossed = self.ledger, self._crossed[stream].get(number, ())
+        set_back_at = [at for at, first in self._rewound[stream] if first <= number]
         return (
-            any(ledger.undid(producer, at, t) for at in self._crossed[stream].get(number, ()))
+            any(ledger.undid(producer, at, t) for at in crossed)
             or any(ledger.undid(consumer, at, t) for at in self._consumed[stream].get(number, ()))
-            or any(
-                first <= number and ledger.restored_after(producer, at, t)
-                for at, first in self._rewound[stream]
-            )
+            or any(ledger.restored_after(producer, at, t) for at in set_back_at)
+            or any(ledger.once_undid(producer, at, end) for at in crossed for end in set_back_at)
         )
 
     def _overflow(self, record: Record) -> bool:

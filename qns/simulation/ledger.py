@@ -206,6 +206,11 @@ class Ledger:
         last = max(setbacks, key=lambda each: each.at)
         return last.since < when or self.undid(org, when, last.since)
 
+    def once_undid(self, org: str, when: float, until: float) -> bool:
+        """True if the peer was put back by `until` to a state without what it did at `when`, also
+        if a second setback has brought that back."""
+        return any(each.since < when <= each.at <= until for each in self.restores[org])
+
     def restored_after(self, org: str, at: float, until: float = inf) -> bool:
         return any(at < each.at <= until for each in self.restores[org])
 
@@ -241,6 +246,13 @@ class Ledger:
             or any(since < at <= until for at, _ in self.hostings[org])
             or any(since < at <= until for at, _ in self.schemas)
         )
+
+    def always_hosts(self, org: str, data_class: str) -> bool:
+        """True if every document says that the organisation hosts the class.
+
+        An event is not available any more when its producer, perhaps late, learns that it does not.
+        """
+        return all(data_class in hosts for _, hosts in self.hostings[org])
 
     def all_publications(self) -> Iterator[Publication]:
         """Yields every publication, also those that are repeated after a setback."""

@@ -127,11 +127,9 @@ class Owed:
         )
 
     def _is_for_ever(self, publication: Publication) -> bool:
-        """True if late subscribers get the event: every document says that its producer hosts its
-        class. A producer may learn late that it does not."""
-        hostings = self.ledger.hostings[publication.org]
-        return publication.available_s == inf and all(
-            publication.fields["class"] in hosts for _, hosts in hostings
+        """True if late subscribers get the event."""
+        return publication.available_s == inf and self.ledger.always_hosts(
+            publication.org, str(publication.fields["class"])
         )
 
     def _is_stable(self, subscription: Call, publication: Publication) -> bool:

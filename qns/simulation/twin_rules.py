@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qns.iil.requests import Publish
+from qns.iil.requests import Publish, Subscribe
 from qns.peer.tables import EVENTS, SUBSCRIPTIONS
 from qns.simulation.findings import Findings
 from qns.simulation.twin import Twin
@@ -28,10 +28,10 @@ def judge_twins(world: World, findings: Findings) -> None:
         is_told = original.status.has_twin
         if world.ledger.starts[name][-1] <= twin.since:
             findings.judge(TWIN, is_told, f"{name} does not say that it has a twin.")
-        _judge_twin(name, twin, findings)
+        _judge_twin(world, name, twin, findings)
 
 
-def _judge_twin(name: str, twin: Twin, findings: Findings) -> None:
+def _judge_twin(world: World, name: str, twin: Twin, findings: Findings) -> None:
     gateway = twin.node.gateway
     assert gateway is not None
     is_told = gateway.status.has_twin
@@ -51,15 +51,23 @@ def _judge_twin(name: str, twin: Twin, findings: Findings) -> None:
         what = request.event.id if isinstance(request, Publish) else request.id
         kept = events if isinstance(request, Publish) else subscriptions
         kind = "event" if isinstance(request, Publish) else "subscription"
-        findings.judge(
-            TWIN,
-            what in kept,
-            f"the twin of {name} acknowledged {kind} {what} at {at:.3f} s, which is not in its "
-            "store any more.",
-        )
+        if _is_kept_for_ever(world, name, request):
+            findings.judge(
+                TWIN,
+                what in kept,
+                f"the twin of {name} acknowledged {kind} {what} at {at:.3f} s, which is not in its "
+                "store any more.",
+            )
         findings.judge(
             TWIN,
             at <= fenced_at,
             f"the twin of {name} gave way at {fenced_at:.3f} s and acknowledged {kind} {what} at "
             f"{at:.3f} s.",
         )
+
+
+def _is_kept_for_ever(world: World, name: str, request: Publish | Subscribe) -> bool:
+    """False for an event that was not available any more when its class was hosted elsewhere."""
+    if isinstance(request, Subscribe):
+        return True
+    return world.ledger.always_hosts(name, request.event.data_class)

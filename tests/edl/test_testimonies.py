@@ -129,3 +129,22 @@ def test_hello_with_the_present_standing_follows_the_one_with_the_proof() -> Non
     assert hellos[-1].standing.epoch == peer_of(world, "P").identity.epoch
     assert not peer_of(world, "P").edl.producer.uncompared
     assert not peer_of(world, "C").edl.consumer.testimonies
+
+
+def test_reports_of_links_from_a_forgotten_epoch_are_replaced() -> None:
+    """Otherwise trees and relays of the others avoid a link that works, for ever."""
+    world = World(1, federation("P", "C", "D"))
+    world.start()
+    world.run_for(5.0)
+    world.snapshot("P")
+    for _ in range(3):  # P reports the broken link in an epoch that it will forget
+        world.kill("P")
+        world.start("P")
+        world.run_for(5.0)
+    cut(world, "P", "D")
+    world.run_for(30.0)
+    assert not peer_of(world, "C").edl.reachability.reaches("P", "D")
+    roll_back(world, "P")
+    world.network.heal()
+    world.run_for(60.0)
+    assert peer_of(world, "C").edl.reachability.reaches("P", "D")

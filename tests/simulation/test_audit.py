@@ -15,7 +15,7 @@ from qns.federation.document import Federation, Organisation
 from qns.history.judge import judge
 from qns.iil.requests import Publish, Subscribe
 from qns.simulation.audit import AUDITED
-from qns.simulation.calm_traffic import NO_RESEND, ONE_NOTIFY, judge_calm_traffic
+from qns.simulation.calm_traffic import FAN_OUT, NO_RESEND, ONE_NOTIFY, judge_calm_traffic
 from qns.simulation.faults import FAULTS
 from qns.simulation.findings import Findings
 from qns.simulation.scenario import Scenario, ScenarioResult
@@ -78,6 +78,30 @@ def test_pull_for_a_gap_is_needless_unless_a_limit_may_have_dropped_events(
     findings = Findings()
     judge_calm_traffic(world, findings, has_faults=False)
     assert bool(findings.broken[NO_RESEND]) == needless
+
+
+@pytest.mark.parametrize(("published_at", "judged"), [(0.03, False), (1.0, True)])
+def test_fan_out_is_judged_once_a_producer_has_met_its_consumers(
+    published_at: float, judged: bool
+) -> None:
+    names = ("Producer", "Consumer", "Other", "Third")
+    organisations = {name: Organisation(name, frozenset({"Report"})) for name in names}
+    tuning = replace(TUNING, compare_within_s=60.0)  # all get what is published at the start
+    world = World(3, Federation("weather", WEATHER, organisations), tuning=tuning)
+    world.start()
+    for name in names[1:]:
+        world.ask(name, Subscribe("user", "Report", id="s"))
+    world.run_for(published_at)
+    event = {"id": "e", "class": "Report", "source": "Producer"}
+    publish = Publish(EventReader(WEATHER).from_fields(event))
+    world.ledger.ask(world.now, "Producer", publish)
+    world.do("Producer", publish)
+    world.run_for(5)
+    findings = Findings()
+    judge_calm_traffic(world, findings, has_faults=False)
+    assert bool(findings.asked[FAN_OUT]) == judged
+    assert findings.asked[ONE_NOTIFY] == 3
+    assert not findings.violations
 
 
 @pytest.mark.parametrize(("owed_in_memory", "judged"), [(2, False), (10, True)])

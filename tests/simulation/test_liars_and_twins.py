@@ -155,6 +155,18 @@ def test_publication_that_is_missing_in_the_store_of_a_twin_breaks_a_rule() -> N
     assert findings.broken[TWIN] == 1
 
 
+def test_event_whose_class_is_hosted_elsewhere_need_not_stay_in_the_store_of_a_twin() -> None:
+    world = world_with_a_twin()
+    twin, findings = world.twins["P"], Findings()
+    at, request = twin.acknowledged[0]
+    assert isinstance(request, Publish)
+    wind = request.event._replace(id="never", data_class="Report/Wind")
+    twin.acknowledged.append((at, replace(request, event=wind)))
+    world.change_document(world.federation.hosting("P", ["Report"]))
+    judge_twins(world, findings)
+    assert not findings.violations
+
+
 def test_host_that_is_down_gets_no_twin() -> None:
     world = world_of("P", "C")
     world.kill("P")
