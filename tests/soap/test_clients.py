@@ -175,11 +175,12 @@ def test_version_that_cannot_relay_acknowledgements_answers_with_a_permanent_fau
     assert isinstance(read_reply(sent, busy.status, busy.body, "INAIL"), str)
 
 
-def test_peer_client_returns_none_for_an_error_of_the_process() -> None:
+def test_peer_client_returns_the_reason_for_an_error_of_the_process() -> None:
     sent = enveloped(CHANGE)
     call = ENDPOINT.decode(Port.PEER, HEADERS, write_call(sent)[0])
     reply = ENDPOINT.reply(call, Busy("too much to do"))
-    assert read_reply(sent, reply.status, reply.body) == UNUSABLE
+    found = read_reply(sent, reply.status, reply.body)
+    assert found == "its process cannot serve it: 'too much to do'"
 
 
 # -- users' programs --------------------------------------------------------------------------
