@@ -12,6 +12,7 @@ from typing import Final
 from qns.history.verdict import Rule
 from qns.simulation import (
     answers,
+    broken_disks,
     calm_traffic,
     causes,
     declared,
@@ -25,6 +26,7 @@ from qns.simulation.answers import Answers
 from qns.simulation.calm_traffic import judge_calm_traffic
 from qns.simulation.causes import Causes
 from qns.simulation.declared import Declared
+from qns.simulation.disk_faults import ROT
 from qns.simulation.findings import Findings
 from qns.simulation.owed import Owed
 from qns.simulation.reading import Reading
@@ -53,6 +55,7 @@ NEEDED_FAULTS: Final = {
     declared.RULE: {"restore"},
     readers.CURSOR: {"restore"},
     twin_rules.TWIN: {"twin"},
+    broken_disks.DAMAGE: {ROT},
     **{rule: {"liar"} for rule in lie_bounds.RULES},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""

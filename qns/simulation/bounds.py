@@ -29,7 +29,7 @@ Two bounds can make peers stand still. With a `most_events` of 15, early entries
 subscriptions that are not stable yet fill the log, and the event that would release them is
 refused. If `most_custody` of a forwarder is reached with entries that are too early for a consumer,
 the missing one cannot pass; so it is not drawn if links stay broken."""
-_UNCERTAIN: Final = ("sever", "gone", "clock", "clock-step", "slow-disk")
+_UNCERTAIN: Final = ("sever", "gone", "clock", "clock-step", "slow-disk", "fail-syncs")
 
 
 def with_tiny_bounds(seed: int, actions: list[Action]) -> list[Action]:

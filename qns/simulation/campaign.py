@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from qns.history.judge import judge
 from qns.history.verdict import Rule
 from qns.peer.turn import Record
-from qns.simulation import lie_bounds, rest, twin_rules
+from qns.simulation import broken_disks, lie_bounds, rest, twin_rules
 from qns.simulation.audit import AUDITED, NEEDED_FAULTS
 from qns.simulation.faults import FAULTS
 from qns.simulation.scenario import Scenario, ScenarioResult
@@ -32,6 +32,7 @@ RULES: Final = (
     *map(str, Rule),
     *rest.RULES,
     *AUDITED,
+    *broken_disks.RULES,
     *lie_bounds.RULES,
     *twin_rules.RULES,
 )

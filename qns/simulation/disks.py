@@ -1,11 +1,18 @@
-"""Simulated disks: the production stores in memory. They survive crashes and can be restored."""
+"""Simulated disks: the production stores in memory. They survive crashes and can be restored.
+
+`qns.store.losing_disk` has the disk of seeds in which syncs fail or bits change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
+from random import Random
 
 from qns.errors import StoreFull
 from qns.peer.turn import Transaction
+from qns.simulation.node import Disk
+from qns.store.losing_disk import LosingDisk
 from qns.store.memory import MemorySnapshot, MemoryStore
 from qns.store.sqlite import SqliteSnapshot, SqliteStore
 
@@ -24,7 +31,17 @@ class _FillableStore(MemoryStore):
         super().commit(transaction)
 
 
-class MemoryDisk:
+class _FaultlessDisk:
+    """A disk on which every commit is written as a whole or not at all."""
+
+    def take_survived(self) -> list[Transaction]:
+        return []
+
+    def heal(self) -> None:
+        pass
+
+
+class MemoryDisk(_FaultlessDisk):
     """A disk with a store of plain dictionaries."""
 
     def __init__(self) -> None:
@@ -49,7 +66,7 @@ class MemoryDisk:
         pass
 
 
-class SqliteDisk:
+class SqliteDisk(_FaultlessDisk):
     """A disk with SQLite in memory: a crash drops the connection and keeps the pages."""
 
     def __init__(self) -> None:
@@ -79,3 +96,11 @@ class SqliteDisk:
         if self._store is not None:
             self._store.close()
         SqliteStore.forget(self._name)
+
+
+def disks_of(seed: int, *, on_files: bool, in_sqlite: bool) -> Callable[[], Disk]:
+    """Returns what makes the disk of each host of a world."""
+    if on_files:
+        numbers = count()
+        return lambda: LosingDisk(Random(f"disk {seed} {next(numbers)}"))  # noqa: S311
+    return SqliteDisk if in_sqlite else MemoryDisk

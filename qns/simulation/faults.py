@@ -7,10 +7,11 @@ from random import Random
 from typing import Final
 
 from qns.simulation.actions import CHAOS_S, Action
+from qns.simulation.disk_faults import FAILING_SYNC, ROT
 from qns.simulation.host_faults import HOST_FAULTS
 from qns.simulation.users import CLASSES, Users, some
 
-SEPARATE: Final = ("liar", "twin")
+SEPARATE: Final = ("liar", "twin", FAILING_SYNC, ROT)
 """Faults of which a swarm decides one by one, so that they leave the other plans as they were."""
 FAULTS: Final = (
     "delay",

@@ -30,7 +30,9 @@ def draw_repeats(actions: Iterable[Action]) -> list[Action]:
 
     They do so when the faults are over, so that no consumer starts again before it gets the event.
     """
-    setbacks = [each.org for each in actions if each.kind in ("restore", "rollback", "lose-log")]
+    setbacks = [
+        each.org for each in actions if each.kind in ("restore", "rollback", "lose-log", "rot")
+    ]
     return [Action(CHAOS_S + 6.0, "repeat", org) for org in dict.fromkeys(setbacks)]
 
 
@@ -42,7 +44,7 @@ def with_certain_availability(actions: Iterable[Action]) -> list[Action]:
     available if that clock jumps or commits take seconds.
     """
     found = list(actions)
-    if any(each.kind in ("clock", "clock-step", "slow-disk") for each in found):
+    if any(each.kind in ("clock", "clock-step", "slow-disk", "fail-syncs") for each in found):
         for at, each in enumerate(found):
             available = each.fields.get("available")
             if each.kind == "publish" and available not in (0, "INF"):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from qns.errors import StoreFailed
 from qns.simulation.actions import CHAOS_S, Action
+from qns.simulation.broken_disks import BrokenDisks, repaired_at
+from qns.simulation.findings import Findings
 from qns.simulation.lying import Lying
 from qns.simulation.network import Weather
 from qns.simulation.node import Backup, KillPoint
@@ -28,16 +32,20 @@ class Injection:
     world: World
     counts: dict[str, int]
     """Kind of fault -> how many were injected."""
+    findings: Findings = field(default_factory=Findings)
     restores: Counter[str] = field(default_factory=Counter)
     """Organisation -> how often it was restored."""
     lying: Lying = field(init=False)
     twin_users: TwinUsers = field(init=False)
+    broken_disks: BrokenDisks = field(init=False)
     on_put_back: Callable[[str], None] = lambda _: None
     """Is called with an organisation whose host was put back and started."""
 
     def __post_init__(self) -> None:
         self.lying = Lying(self.world)
         self.twin_users = TwinUsers(self.world)
+        self.broken_disks = BrokenDisks(self.world, self.findings)
+        self.world.on_damage = self._repair
 
     def count(self, fault: str) -> None:
         self.counts[fault] = self.counts.get(fault, 0) + 1
@@ -108,14 +116,16 @@ class Injection:
             self.count("restores")
 
     def do_snapshot(self, action: Action) -> None:
-        self.world.snapshot(action.org)
+        with suppress(StoreFailed):  # the host is off, or its store has failed
+            self.world.snapshot(action.org)
 
     def do_rollback(self, action: Action) -> None:
         if self._put_back(action, self.world.nodes[action.org].snapshots):
             self.count("rollbacks")
 
     def do_checkpoint(self, action: Action) -> None:
-        self.world.checkpoint(action.org)
+        with suppress(StoreFailed):
+            self.world.nodes[action.org].checkpoint(self.world.now)
 
     def do_lose_log(self, action: Action) -> None:
         if self._put_back(action, self.world.nodes[action.org].checkpoints):
@@ -149,6 +159,34 @@ class Injection:
         assert isinstance(during_s, float)
         node.full_until = self.world.now + during_s
         self.world.at(node.full_until + 0.1, lambda: self.world.start(action.org))
+
+    # --- disks ------------------------------------------------------------------------------------
+
+    def do_fail_syncs(self, action: Action) -> None:
+        self.count("failing syncs")
+        self.broken_disks.fail_syncs(action)
+
+    def do_cut_power(self, action: Action) -> None:
+        self.count("power cuts")
+        self.broken_disks.cut_power(action)
+
+    def do_rot(self, action: Action) -> None:
+        if self.broken_disks.rot(action):
+            self.count("changed bits")
+
+    def _repair(self, org: str) -> None:
+        """Makes the operator of a host put its store back soon."""
+        world, backup = self.world, self.broken_disks.repair(org)
+        if backup is None:
+            return
+
+        def put_back() -> None:
+            if self.broken_disks.put_back(org, backup):
+                self.restores[org] += 1
+                self.count("restored stores" if backup.copy else "lost stores")
+                self.on_put_back(org)
+
+        world.at(repaired_at(world.now), put_back)
 
     # --- hosts ------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from qns.edl.messages import (
     Standing,
 )
 from qns.federation.document_xml import write_federation
+from qns.peer.inputs import Received
 from qns.simulation.actions import Action
 from qns.simulation.forging import FORGE, FORGING_S, Forging
 from qns.simulation.world import World
@@ -35,6 +36,8 @@ from qns.simulation.world import World
 _AHEAD: Final = 5
 _FAR: Final = 2**52
 _SILENT_S: Final = 5.0
+_LIE_LASTS_S: Final = 1.0
+"""How long the turns of a peer are measured after a lie."""
 
 
 @dataclass(slots=True, eq=False)
@@ -225,7 +228,18 @@ class Lying:
         document: int | None = None,
     ) -> None:
         version = self.world.federation.version if document is None else document
-        self.world.lie(liar, to, Envelope(liar, version, rows, body))
+        self._carry(liar, to, Envelope(liar, version, rows, body))
+
+    def _carry(self, liar: str, to: str, envelope: Envelope) -> None:
+        """Carries a message that the peer of its sender has not sent; the answer is ignored."""
+        for delay in self.world.network.arrivals(liar, to, is_request=True):
+            self.world.at(self.world.now + delay, lambda: self._arrive(to, envelope))
+
+    def _arrive(self, to: str, envelope: Envelope) -> None:
+        node = self.world.nodes[to]
+        if node.is_up:
+            node.lied_to_until = self.world.now + _LIE_LASTS_S
+            self.world.arrive(node, Received(envelope), None)
 
 
 def _fragment(number: int) -> str:

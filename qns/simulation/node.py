@@ -22,7 +22,13 @@ from qns.peer.recovery import Settings
 from qns.peer.steady_time import SteadyTime
 from qns.peer.turn import Record, Transaction
 from qns.peer.turn_queue import PendingInput, TurnQueue
-from qns.simulation.recovery import InterruptedLineage, InterruptedStore, Interruption, Killed
+from qns.simulation.recovery import (
+    InterruptedLineage,
+    InterruptedStore,
+    Interruption,
+    Killed,
+    records_of,
+)
 from qns.store.lineage import MemoryLineage
 
 Reply = Callable[[Answer | Envelope | Exception | None], None]
@@ -70,6 +76,12 @@ class Disk(Protocol):
     def fill(self, full: bool) -> None:
         """Makes the next commit fail as on a full disk, or not."""
 
+    def take_survived(self) -> list[Transaction]:
+        """Returns what commits that had failed have written all the same, once."""
+
+    def heal(self) -> None:
+        """Ends the faults of this disk."""
+
     def discard(self) -> None: ...
 
 
@@ -113,6 +125,8 @@ class Node:
     """Each commit whose number is a multiple of this fails; 0 if none does."""
     interruptions: list[int] = field(default_factory=list)
     """The steps at which the next recoveries are interrupted."""
+    survived: list[Record] = field(default_factory=list)
+    """The records of commits that had failed and were found on the disk."""
     lied_to_until: float = -inf
     """Until when the turns of this peer are measured, because a liar has called it."""
     noted_at: float = 0.0
@@ -158,6 +172,7 @@ class Node:
         self.generation += 1
         self.steady = SteadyTime()
         store = self.disk.open()
+        self.survived += [each for found in self.disk.take_survived() for each in records_of(found)]
         self.disk.fill(now < self.full_until)
         self.gateway = None
         open_gateway = partial(
@@ -176,12 +191,17 @@ class Node:
         self.gateway = open_gateway(self.settings, store, self.lineage)
         return self.gateway.first
 
+    def take_survived(self) -> list[Record]:
+        survived, self.survived = self.survived, []
+        return survived
+
     def heal(self) -> None:
         """Ends the faults of this host; its clock stays as it is."""
         self.full_until = self.commit_s = self.turn_s = 0.0
         self.fail_every = 0
         self.kill_point = None
         self.interruptions.clear()
+        self.disk.heal()
 
     def die(self) -> None:
         """Stops the process; only the disk and what is outside the host survive."""
@@ -191,6 +211,26 @@ class Node:
         self.turn_at = None
         self.due_at = inf
         self.kill_point = None
+
+    # --- copies -----------------------------------------------------------------------------------
+
+    def back_up(self, now: float, nonce: str) -> None:
+        """Copies the disk of a host that is up and idle, and renews its mark."""
+        assert self.gateway is not None
+        backup = Backup(now, self.disk.copy())
+        self.gateway.renew_mark(nonce)
+        self.backups.append(backup)
+
+    def snapshot(self, now: float) -> Backup:
+        """Copies the disk and the marks outside the store."""
+        copy = Backup(now, self.disk.copy(), self.lineage.read())
+        self.snapshots.append(copy)
+        return copy
+
+    def checkpoint(self, now: float) -> None:
+        """Keeps what the disk has without the commits from now on, if the host is up."""
+        if self.is_up:
+            self.checkpoints[:] = [Backup(now, self.disk.copy())]
 
     # --- turns ------------------------------------------------------------------------------------
 
@@ -208,7 +248,8 @@ class Node:
         return self.queue.begin_commit()
 
     def commit(self, now: float, transaction: Transaction) -> Output:
-        """Ends a commit and returns what may leave the host then; raises Killed if it fails."""
+        """Ends a commit and returns what may leave the host then; raises Killed or StoreFailed if
+        it fails."""
         assert self.gateway is not None
         kill_point, self.kill_point = self.kill_point, None
         self.commits += 1

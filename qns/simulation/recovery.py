@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from qns.peer.ports import Mark, Store
-from qns.peer.tables import HISTORY, Row, Table
+from qns.peer.tables import HISTORY
 from qns.peer.turn import Record, Transaction
 from qns.store.lineage import MemoryLineage
 
@@ -59,25 +58,17 @@ class InterruptedStore:
     store: Store
     interruption: Interruption
 
-    def rows(self, table: Table[Row]) -> Iterator[Row]:
-        if table is HISTORY:
-            return iter(())
-        return iter(self.store.rows(table))
-
     def commit(self, transaction: Transaction) -> None:
         self.interruption.next_step()
-        kept, records = Transaction(), []
-        for table, changes in transaction.changes():
-            for key, row in changes.items():
-                if table is HISTORY:
-                    fields = json.loads(row.record)
-                    records.append({k: v for k, v in fields.items() if k not in ("t", "org")})
-                elif row is None:
-                    kept.delete(table, *key)
-                else:
-                    kept.put(table, row)
-        self.store.commit(kept)
-        self.interruption.records += records
+        self.store.commit(transaction)
+        self.interruption.records += records_of(transaction)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
+
+
+def records_of(transaction: Transaction) -> list[Record]:
+    """Returns the records that a peer has added to its transaction, as a turn has them."""
+    rows = dict(transaction.changes()).get(HISTORY, {})
+    fields = [json.loads(row.record) for _, row in sorted(rows.items())]
+    return [{k: v for k, v in each.items() if k not in ("t", "org")} for each in fields]

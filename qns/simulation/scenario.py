@@ -27,7 +27,7 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.audit import audit
 from qns.simulation.bounds import with_bounds
 from qns.simulation.calls import Calls
-from qns.simulation.disks import MemoryDisk, SqliteDisk
+from qns.simulation.disks import disks_of
 from qns.simulation.findings import Findings
 from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
@@ -104,20 +104,20 @@ class Scenario:
         if plan.seed % 2:  # half of the peers keep nearly everything only on the disk
             tuning = replace(tuning, owed_in_memory=2, unread_in_memory=2, events_in_memory=2)
         tuning = with_bounds(tuning, plan.actions)
-        disk = SqliteDisk if plan.sqlite else MemoryDisk
         self.world = World(
             plan.seed,
             plan.federation,
             tuning,
-            disk,
-            plan.seed % 4 == 3,
-            EPOCH_SCATTER,
+            disks_of(plan.seed, on_files=plan.on_files, in_sqlite=plan.sqlite),
+            recording=plan.on_files,
+            exact_merging=plan.seed % 4 == 3,
+            epoch_scatter=EPOCH_SCATTER,
             signers=draw_signers(plan.seed),
         )
         self.world.liars = plan.liars
         for name, node in self.world.nodes.items():
             node.wall_ahead_s = _BEGIN_S + plan.clocks[name]
-        self.injection = Injection(self.world, self.counts)
+        self.injection = Injection(self.world, self.counts, self.findings)
         self.calls = Calls(self.world, self.injection)
         self.readers = Readers(self.calls, plan.grouped, self.findings)
         self.injection.on_put_back = self.readers.continue_after
@@ -208,6 +208,7 @@ class Scenario:
         self.world.network.heal()
         for node in self.world.nodes.values():
             node.heal()
+        self.injection.broken_disks.check_everything()
         self.world.start()
         self._install(next(iter(self.world.federation.organisations)))
 

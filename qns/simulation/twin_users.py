@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qns.d2q.event_json import EventReader
+from qns.errors import QnsError
 from qns.iil.requests import Publish, Subscribe
 from qns.simulation.actions import Action
 from qns.simulation.world import World
@@ -23,12 +24,22 @@ class TwinUsers:
         if org in self.world.twins and action.fields["class"] in schema.classes:
             event = EventReader(schema).from_fields({**action.fields, "source": org})
             self.world.ledger.ask(self.world.now, org, Publish(event))
-            self.world.ask_twin(org, Publish(event))
+            self.ask(org, Publish(event))
 
     def subscribe(self, action: Action) -> None:
         if action.org in self.world.twins:
             text, id = str(action.fields["text"]), str(action.fields["sub"])
-            self.world.ask_twin(action.org, Subscribe(_OWNER, text, id=id))
+            self.ask(action.org, Subscribe(_OWNER, text, id=id))
+
+    def ask(self, org: str, request: Publish | Subscribe) -> None:
+        """Hands a request of a user to the twin of a host."""
+        world, twin = self.world, self.world.twins[org]
+
+        def reply(answer: object) -> None:
+            if not isinstance(answer, QnsError):
+                twin.acknowledged.append((world.now, request))
+
+        world.arrive(twin.node, request, reply)
 
     def more_publications(self) -> Iterator[Action]:
         """Yields a publication at every twin that has not given way, and at its original.

@@ -11,7 +11,7 @@ from qns.simulation.users import Users
 
 _SHARE: Final = 0.15
 """The share of the seeds that have a twin."""
-_DISTURBING: Final = ("restore", "rollback", "lose-log", "leave", "rejoin", "gone", "lie")
+_DISTURBING: Final = ("restore", "rollback", "lose-log", "rot", "leave", "rejoin", "gone", "lie")
 """What makes a peer forget or stop by itself: such a peer gets no twin."""
 
 

@@ -15,6 +15,7 @@ from qns.d2q.shipped import WEATHER
 from qns.federation.document import Federation, Organisation
 from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.bounds import with_tiny_bounds
+from qns.simulation.disk_faults import KINDS, draw_disk_faults
 from qns.simulation.faults import SEPARATE, Faults
 from qns.simulation.forging import FORGER_CAPABILITY, draw_forging
 from qns.simulation.growth import draw_growth
@@ -60,6 +61,11 @@ class Plan:
         return any(each.kind not in USER_KINDS for each in self.actions)
 
     @property
+    def on_files(self) -> bool:
+        """True if the disks of the hosts must be real files."""
+        return any(each.kind in KINDS for each in self.actions)
+
+    @property
     def liars(self) -> frozenset[str]:
         """The members that lie."""
         return liars_in(self.actions) & self.federation.organisations.keys()
@@ -97,6 +103,7 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     if "split" in faults and not any(each.kind == "sever" for each in actions):
         actions += draw_split(seed, names)
     actions += draw_host_faults(seed, names, faults)
+    actions += draw_disk_faults(seed, names, faults, actions)
     if "bounds" in faults:
         actions = with_tiny_bounds(seed, actions)
     if "repeat" in faults:

@@ -18,10 +18,10 @@ from qns.d2q.event_json import write_event_json
 from qns.d2q.schema_xml import write_schema
 from qns.edl.messages import Envelope, Notify
 from qns.edl.requests import Send
-from qns.errors import QnsError, StoreFull
+from qns.errors import StoreFailed, StoreFull
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
-from qns.iil.requests import Answer, Publish, Request, Subscribe
+from qns.iil.requests import Answer, Request
 from qns.peer.inputs import Answered, Input, Received
 from qns.peer.recovery import Settings
 from qns.peer.tuning import Tuning
@@ -35,6 +35,8 @@ from qns.simulation.signers import Signers
 from qns.simulation.stub_seals import read_stub_certificate, stub_signer
 from qns.simulation.turn_cost import counted
 from qns.simulation.twin import Twin
+from qns.store.faults import RESTORE
+from qns.store.losing_disk import LosingDisk
 
 TUNING = Tuning(
     longest_pause_s=8.0,
@@ -49,8 +51,7 @@ TUNING = Tuning(
 """Shorter times and smaller calls than in production: a simulated minute has many events."""
 
 TIMEOUT_S = 2.0
-_LIE_LASTS_S = 1.0
-"""How long the turns of a peer are measured after a lie."""
+_REOPEN_S = 1.0
 _TURN_S = 0.002
 """Inputs that arrive within this time share a turn and its commit."""
 
@@ -63,6 +64,9 @@ class World:
     federation: Federation
     tuning: Tuning = TUNING
     make_disk: Callable[[], Disk] = MemoryDisk
+    recording: bool = False
+    """True if the peers keep their records in their stores, so that a host whose commit has failed
+    finds out there whether it was written."""
     exact_merging: bool = False
     """True if the peers merge beyond containment, as those of every fourth scenario do."""
     epoch_scatter: int = 1
@@ -80,6 +84,8 @@ class World:
     """Members that also send what no correct peer sends: nothing is expected of them."""
     twins: dict[str, Twin] = field(default_factory=dict)
     """Organisation -> the copy of its host that runs beside it."""
+    on_damage: Callable[[str], None] = lambda _: None
+    """Is called with an organisation whose store must be restored."""
     silent_until: dict[str, float] = field(default_factory=dict)
     """Liar -> until when it passes no event on."""
     lied_to: list[tuple[float, str, int]] = field(default_factory=list)
@@ -119,6 +125,7 @@ class World:
             name,
             self.tuning,
             DictionaryIndex,
+            recording=self.recording,
             exact_merging=self.exact_merging,
             anchor=None if self.signers is None else self.signers.anchor(self.federation),
             epoch_scatter=self.epoch_scatter,
@@ -150,13 +157,39 @@ class World:
             self.ledger.process_started(self.now, name, node.wall_ahead_s)
             try:
                 first = node.start(self.now, f"{self.chance.getrandbits(64):016x}")
-            except (StoreFull, Interrupted) as error:
-                self.at(self.now + 1.0, lambda name=name: self.start(name))  # type: ignore[misc]
-                if isinstance(error, Interrupted):
-                    self._spread(node, (), error.records)
+            except (StoreFull, StoreFailed, Interrupted) as error:
+                records = error.records if isinstance(error, Interrupted) else []
+                self._spread(node, (), [*node.take_survived(), *records])
+                self._reopen(node, error)
                 continue
-            self._spread(node, first.sends, first.records)
+            self._spread(node, first.sends, [*node.take_survived(), *first.records])
             self._sleep(node, node.wake_at(self.now, first.wake_at))
+            self._keep_up(node, node.generation)
+
+    def _reopen(self, node: Node, error: Exception) -> None:
+        """Starts a host again soon, as the driver of a real peer opens its store again."""
+        self.at(self.now + _REOPEN_S, lambda: self.start(node.name))
+        if isinstance(error, StoreFailed) and error.remedy == RESTORE:
+            self.on_damage(node.name)
+
+    def fail(self, node: Node, error: StoreFailed) -> None:
+        node.die()
+        self._reopen(node, error)
+
+    def look_after(self, node: Node, work: Callable[[], None]) -> None:
+        """Does something with the store of a host, and stops the host if the store fails."""
+        try:
+            work()
+        except StoreFull:
+            node.die()
+        except StoreFailed as error:
+            self.fail(node, error)
+
+    def _keep_up(self, node: Node, generation: int) -> None:
+        """Looks after the store every second while the process runs."""
+        if node.generation == generation and isinstance(node.disk, LosingDisk):
+            self.look_after(node, node.disk.upkeep)
+            self.at(self.now + 1.0, lambda: self._keep_up(node, generation))
 
     def kill(self, name: str, at: KillPoint | None = None) -> None:
         """Kills the host at once, or at a point of its next turn."""
@@ -169,27 +202,13 @@ class World:
     def back_up(self, name: str) -> None:
         """Copies the disk of a host that is up and renews its mark."""
         node = self.nodes[name]
-        if node.gateway is not None and node.queue.is_idle:
-            backup = Backup(self.now, node.disk.copy())
-            try:
-                node.gateway.renew_mark(f"{self.chance.getrandbits(64):016x}")
-            except StoreFull:
-                node.die()
-            else:
-                node.backups.append(backup)
+        if node.is_up and node.queue.is_idle:
+            nonce = f"{self.chance.getrandbits(64):016x}"
+            self.look_after(node, lambda: node.back_up(self.now, nonce))
 
     def snapshot(self, name: str) -> Backup:
         """Copies a whole host: its disk and the marks outside its store."""
-        node = self.nodes[name]
-        copy = Backup(self.now, node.disk.copy(), node.lineage.read())
-        node.snapshots.append(copy)
-        return copy
-
-    def checkpoint(self, name: str) -> None:
-        """Keeps what the disk of a host that is up has without the commits from now on."""
-        node = self.nodes[name]
-        if node.is_up:
-            node.checkpoints[:] = [Backup(self.now, node.disk.copy())]
+        return self.nodes[name].snapshot(self.now)
 
     def put_back(self, name: str, backup: Backup) -> None:
         """Puts an earlier state of the disk back and starts the host."""
@@ -218,16 +237,6 @@ class World:
         self._spread(twin.node, first.sends, first.records)
         self._sleep(twin.node, twin.node.wake_at(self.now, first.wake_at))
         return True
-
-    def ask_twin(self, name: str, request: Publish | Subscribe) -> None:
-        """Hands a request of a user to the twin of a host."""
-        twin = self.twins[name]
-
-        def reply(answer: object) -> None:
-            if not isinstance(answer, QnsError):
-                twin.acknowledged.append((self.now, request))
-
-        self._arrive(twin.node, request, reply)
 
     def set_clock(self, name: str, jump_s: float) -> None:
         """Makes the clock of a host jump."""
@@ -259,7 +268,7 @@ class World:
         node = self.nodes[name]
         if not node.is_up:
             return False
-        self._arrive(node, request, reply)
+        self.arrive(node, request, reply)
         return True
 
     def do(self, name: str, request: Request) -> Answer:
@@ -275,24 +284,14 @@ class World:
         assert not isinstance(answer, Envelope | None)
         return answer
 
-    def lie(self, sender: str, to: str, envelope: Envelope) -> None:
-        """Carries a message that the peer of its sender has not sent; the answer is ignored."""
-        for delay in self.network.arrivals(sender, to, is_request=True):
-            self.at(self.now + delay, lambda: self._arrive_lie(to, envelope))
-
-    def _arrive_lie(self, to: str, envelope: Envelope) -> None:
-        node = self.nodes[to]
-        if node.is_up:
-            node.lied_to_until = self.now + _LIE_LASTS_S
-            self._arrive(node, Received(envelope), None)
-
     def note(self, name: str, do: str, **fields: object) -> None:
         """Appends a record of this time to the history."""
         self.history.append({"t": self.now, "org": name, "do": do, **fields})
 
     # --- the machinery ----------------------------------------------------------------------------
 
-    def _arrive(self, node: Node, message: Input, reply: Reply | None) -> None:
+    def arrive(self, node: Node, message: Input, reply: Reply | None) -> None:
+        """Hands an input to a host."""
         node.put(message, reply)
         self._wake(node, self.now + _TURN_S)
 
@@ -311,12 +310,16 @@ class World:
 
     def _turn(self, node: Node, when: float, generation: int) -> None:
         if node.generation == generation and node.turn_at == when and node.is_up:
-            if self.now > node.lied_to_until:
-                self._begin_commit(node, node.begin_turn(self.now))
-                return
-            transaction, lines = counted(lambda: node.begin_turn(self.now))
-            self.lied_to.append((self.now, node.name, lines))
-            self._begin_commit(node, transaction)
+            try:
+                if self.now > node.lied_to_until:
+                    transaction = node.begin_turn(self.now)
+                else:
+                    transaction, lines = counted(lambda: node.begin_turn(self.now))
+                    self.lied_to.append((self.now, node.name, lines))
+            except StoreFailed as error:
+                self.fail(node, error)
+            else:
+                self._begin_commit(node, transaction)
 
     def _begin_commit(self, node: Node, transaction: Transaction | None) -> None:
         """Commits at once, or after the time that the disk of the host takes."""
@@ -338,6 +341,9 @@ class World:
         try:
             output = node.commit(self.now, transaction)
         except Killed:
+            return
+        except StoreFailed as error:
+            self.fail(node, error)
             return
         for reply, answer in output.replies:
             reply(answer)
@@ -372,7 +378,7 @@ class World:
         def answer(envelope: Envelope | None) -> None:
             if not answered[0] and node.generation == generation and node.is_up:
                 answered[0] = True
-                self._arrive(node, Answered(number, envelope), None)
+                self.arrive(node, Answered(number, envelope), None)
 
         def reply(result: Answer | Envelope | Exception | None) -> None:
             if isinstance(result, Envelope):
@@ -383,7 +389,7 @@ class World:
             other = self.nodes.get(to)
             if other is not None and other.is_up:
                 envelope = self.tamper(node.name, to, send.envelope)
-                self._arrive(other, Received(envelope), reply)
+                self.arrive(other, Received(envelope), reply)
 
         delays = self.network.arrivals(node.name, to, is_request=True)
         if self.silent_until.get(node.name, 0.0) > self.now:

@@ -37,7 +37,7 @@ from qns.store.recovery import has_log, keep_log_at_close, secure_log, verified_
 _IDS: Final = (CHECKED_ID, UNCHECKED_ID)
 _PATIENCE_MS: Final = 500
 """How long to wait for the lock of a process that is just ending."""
-_WAL_BYTES: Final = 16 * 2**20
+LOG_BYTES: Final = 16 * 2**20
 """The size at which SQLite copies the write-ahead log into the file, and to which it truncates it.
 
 A page that changes with every commit is thereby copied once for many commits.
@@ -52,7 +52,7 @@ _memory: dict[str, apsw.Connection] = {}
 """Idle connections by name; each keeps its database in memory while no store is open."""
 
 
-def open_file(path: Path, vfs: str | None = None) -> apsw.Connection:
+def open_file(path: Path, vfs: str | None = None, log_bytes: int = LOG_BYTES) -> apsw.Connection:
     """Opens the store in this file for exclusive use; creates or migrates it if necessary."""
     place = str(path)
     checked = register()
@@ -71,8 +71,8 @@ def open_file(path: Path, vfs: str | None = None) -> apsw.Connection:
             raise StoreFailed("this file system does not support a write-ahead log", place=place)
         connection.pragma("synchronous", "full")
         connection.pragma("fullfsync", True)  # macOS: fsync alone does not reach the disk
-        connection.pragma("journal_size_limit", _WAL_BYTES)
-        connection.pragma("wal_autocheckpoint", _WAL_BYTES // PAGE_BYTES)
+        connection.pragma("journal_size_limit", log_bytes)
+        connection.pragma("wal_autocheckpoint", log_bytes // PAGE_BYTES)
         if connection.pragma("application_id") == UNCHECKED_ID:
             rewrite(connection, path)
         _check(connection, path)

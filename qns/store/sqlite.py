@@ -62,10 +62,11 @@ class SqliteStore:
         *,
         low_water_bytes: int = LOW_WATER_BYTES,
         vfs: str | None = None,
+        log_bytes: int = connections.LOG_BYTES,
     ) -> None:
         path = Path(path)
         self._low_water_bytes = low_water_bytes
-        self._set_up(connections.open_file(path, vfs), str(path), path)
+        self._set_up(connections.open_file(path, vfs, log_bytes), str(path), path)
 
     @classmethod
     def in_memory(cls, name: str) -> Self:

@@ -96,7 +96,7 @@ def send(world: World, sender: str, to: str, body: Request | Reply, **head: Any)
     """Puts a delayed or forged request into the inbox of a peer."""
     document = head.get("document", world.federation.version)
     envelope = Envelope(sender, document, head.get("reachability", ()), body)
-    world._arrive(world.nodes[to], Received(envelope), None)
+    world.arrive(world.nodes[to], Received(envelope), None)
 
 
 def notification(

@@ -141,7 +141,7 @@ def test_repeated_notification_changes_nothing() -> None:
     (sent,) = [body for body in requests(world, Notify, "A") if body.items]
     for _ in range(3):
         envelope = Envelope("A", world.federation.version, (), sent)
-        world._arrive(world.nodes["B"], Received(envelope), None)
+        world.arrive(world.nodes["B"], Received(envelope), None)
     comes_to_rest_and_holds(world)
     assert delivered(world, "B") == ["e1"]
 

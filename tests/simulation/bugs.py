@@ -50,6 +50,7 @@ from qns.peer.steady_time import SteadyTime
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Transaction, Turn
 from qns.store.lineage import MemoryLineage
+from tests.simulation.store_bugs import STORE_BUGS, STORE_BUGS_REVEALED_BY
 
 Replacements = dict[tuple[Any, str], Any]
 """(class or module, name of a function in it) -> what replaces it."""
@@ -488,6 +489,7 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "peer gives way to its copy": peer_gives_way_to_its_copy,
     "copy never gives way": copy_never_gives_way,
     "copy accepts after it gave way": copy_accepts_after_it_gave_way,
+    **STORE_BUGS,
 }
 
 REVEALED_BY: dict[str, tuple[str, ...]] = {
@@ -514,6 +516,7 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "peer gives way to its copy": ("twin",),
     "copy never gives way": ("twin",),
     "copy accepts after it gave way": ("twin",),
+    **STORE_BUGS_REVEALED_BY,
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""

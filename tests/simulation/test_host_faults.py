@@ -201,7 +201,7 @@ def test_lost_log_undoes_commits_after_the_checkpoint_and_leaves_the_lineage() -
     publish(world, "P", "e1")
     node = world.nodes["P"]
     marks = node.lineage.read()
-    world.checkpoint("P")
+    node.checkpoint(world.now)
     publish(world, "P", "e2")
     world.run_for(2.0)
     injection = Injection(world, {})

@@ -17,16 +17,15 @@ import apsw
 
 from qns.errors import StoreFailed
 from qns.peer.tables import COUNTERS, EVENTS, CounterRow
-from qns.store import connection
 from qns.store.connection import check_unused
 from qns.store.faults import RESTORE
+from qns.store.losing_files import LosingFiles
 from qns.store.sqlite import SqliteStore
-from tests.store import losing_disk
-from tests.store.losing_disk import LosingDisk
 from tests.store.processes import COUNTER
 from tests.store.rows import content, delete, numbered, put
 
 STORE = "store.db"
+VFS = "losing"
 LOG_BYTES = 32 * 4_096
 """The size at which a log is copied in these trials, so that this happens often."""
 COUNTED = 1_000
@@ -52,7 +51,7 @@ def counters_of(number: int) -> list[str]:
 def play_power_cut(seed: int, folder: Path) -> tuple[str, int]:
     """Plays one trial; returns 'kept' or what is wrong, and the number of syncs that failed."""
     chance = random.Random(seed)
-    disk = LosingDisk(chance)
+    disk = LosingFiles(VFS, chance)
     before, after = folder / "before", folder / "after"
     before.mkdir()
     acknowledged: list[int] = []
@@ -60,7 +59,7 @@ def play_power_cut(seed: int, folder: Path) -> tuple[str, int]:
 
     def cut() -> None:
         if not after.exists():
-            disk.cut(after)
+            _cut(disk, after)
             known.extend(acknowledged)
 
     try:
@@ -84,10 +83,10 @@ def play_cut_opening(seed: int, cut_after: int, folder: Path) -> bool:
     """
     folder.mkdir()
     chance = random.Random(f"{seed} {cut_after}")
-    disk = LosingDisk(chance)
+    disk = LosingFiles(VFS, chance)
     try:
         _fill(folder / STORE)
-        store = SqliteStore(folder / STORE, vfs=losing_disk.NAME)
+        store = SqliteStore(folder / STORE, vfs=VFS, log_bytes=LOG_BYTES)
         for number in (1, 2, 3):
             commit(store, number, chance)
         disk.failing = {disk.syncs}
@@ -95,20 +94,27 @@ def play_cut_opening(seed: int, cut_after: int, folder: Path) -> bool:
             commit(store, 4, chance)
         _end(store, is_killed=True)
         disk.cut_at = disk.operations + cut_after
-        disk.on_cut = lambda: disk.cut(folder / "after")
-        _end(SqliteStore(folder / STORE, vfs=losing_disk.NAME), is_killed=True)
+        disk.on_cut = lambda: _cut(disk, folder / "after")
+        _end(SqliteStore(folder / STORE, vfs=VFS, log_bytes=LOG_BYTES), is_killed=True)
     finally:
         disk.end()
     return (folder / "after").exists()
 
 
+def _cut(disk: LosingFiles, folder: Path) -> None:
+    """Writes what is on the disk after a power cut at this moment to another folder."""
+    folder.mkdir()
+    for name, what in disk.after_cut().items():
+        (folder / name).write_bytes(what)
+
+
 def _fill(path: Path) -> None:
     counters = [(COUNTERS, CounterRow(f"{each:050}", 0, 0)) for each in range(COUNTED)]
-    with SqliteStore(path, vfs=losing_disk.NAME) as store:
+    with SqliteStore(path, vfs=VFS, log_bytes=LOG_BYTES) as store:
         store.commit(put(*counters))
 
 
-def _plan_faults(disk: LosingDisk, commits: int, chance: random.Random) -> None:
+def _plan_faults(disk: LosingFiles, commits: int, chance: random.Random) -> None:
     first = disk.syncs + chance.randrange(commits * 2)
     near = [first + chance.choice((1, 1, 2, 3, 5, 20)) for _ in range(chance.randrange(4))]
     disk.failing = {first, *near}
@@ -124,7 +130,7 @@ def _commit_all(path: Path, commits: int, acknowledged: list[int], chance: rando
     for number in range(1, commits + 1):
         try:
             if store is None:
-                store = SqliteStore(path, vfs=losing_disk.NAME)
+                store = SqliteStore(path, vfs=VFS, log_bytes=LOG_BYTES)
             commit(store, number, chance)
             acknowledged.append(number)
         except StoreFailed:
@@ -159,13 +165,9 @@ def kept(path: Path, known: list[int]) -> str:
 
 def power_cuts(seeds: range) -> Counter[tuple[str, int]]:
     found: Counter[tuple[str, int]] = Counter()
-    usual, connection._WAL_BYTES = connection._WAL_BYTES, LOG_BYTES
-    try:
-        for seed in seeds:
-            with tempfile.TemporaryDirectory() as folder:
-                found[play_power_cut(seed, Path(folder))] += 1
-    finally:
-        connection._WAL_BYTES = usual
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            found[play_power_cut(seed, Path(folder))] += 1
     return found
 
 

@@ -34,7 +34,8 @@ determines the run to the last message, in any process and with any number of --
 
 Faults: {", ".join(FAULTS[:6])},
         {", ".join(FAULTS[6:13])},
-        {", ".join(FAULTS[13:])}.
+        {", ".join(FAULTS[13:22])},
+        {", ".join(FAULTS[22:])}.
 
 If a rule is broken, the plan of the first such seed is minimised to the actions that are
 needed. --replay runs one seed and prints its plan, its history and the verdict.
