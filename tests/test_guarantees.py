@@ -12,7 +12,7 @@ import pytest
 from qns.d2q.event_xml import MAX_EVENT_BYTES
 from qns.edl import accepted_events, outbound_stream, reachability
 from qns.edl.claims import CLAIMS_AT_ONCE
-from qns.edl.seals import MOST_ROOTS
+from qns.edl.seals import MOST_FALSE_SIGNATURES, MOST_ROOTS
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
 from qns.edl.view_reader import SLICE_CHARACTERS
@@ -96,6 +96,7 @@ FIXED = {
         f"{MOST_MESSAGE_IDS:,}"
     ),
     "verified roots of seals": f"{MOST_ROOTS:,}",
+    "false signatures of seals in one request": str(MOST_FALSE_SIGNATURES),
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",
     "commands of operators at once": str(admin_server.MOST_CONNECTIONS),

@@ -39,6 +39,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
 
 _PROTOCOL: Final = (
     "tests/edl/test_seals.py",
+    "tests/edl/test_forged_floods.py",
     "tests/edl/test_merkle.py",
     "tests/peer/test_sealed_peers.py",
     "tests/edl/test_adoption.py",
