@@ -83,7 +83,7 @@ class ExternalMergeTable:
                 remedy="end subscriptions, or subscribe to whole classes; or let the operator of "
                 "the producer raise the limit",
             )
-        fresh = self.reader.read(consumer, new)
+        fresh = self.reader.read(turn, consumer, new)
         after = self.digests.get(consumer, Digest()).copy()
         for text in removed:
             after.remove(text)

@@ -161,10 +161,13 @@ class Seals:
     """(organisation, seal, root) that was verified -> its key, the oldest first."""
     _false: set[tuple[str, bytes, bytes]] = field(default_factory=set)
     """(organisation, seal, root) of the signatures in the present request that do not fit."""
+    _warned: set[tuple[str, str]] = field(default_factory=set)
+    """(organisation, flaw) of which the present request has caused a warning."""
 
     def begin_request(self) -> None:
-        """Begins to count the signatures of one request, or of one answer, that do not fit."""
+        """Begins a request, or an answer: its false signatures and warnings are counted anew."""
         self._false.clear()
+        self._warned.clear()
 
     def recover_from(self, store: Store) -> None:
         for row in store.rows(FORMER_SEALS):
@@ -224,7 +227,9 @@ class Seals:
             return
         number = self.refusals[sender].number + 1 if sender in self.refusals else 1
         self.refusals[sender] = Refusals(number, turn.now, flaw)
-        turn.warn(IncidentKind.SEAL, sender=sender, sealed_by=sealed_by, reason=flaw)
+        if (sealed_by, flaw) not in self._warned:
+            self._warned.add((sealed_by, flaw))
+            turn.warn(IncidentKind.SEAL, sender=sender, sealed_by=sealed_by, reason=flaw)
 
     def acknowledgement_flaw(self, now: float, carried: RelayAcknowledgement) -> str | None:
         """Returns what is wrong with the seal of an acknowledgement that came through relays."""

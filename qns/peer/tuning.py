@@ -29,6 +29,12 @@ class Tuning:
     that its stored view counts."""
     lease_s: float = 60.0
     """How long a member of a delivery group has to acknowledge."""
+    requests_per_s: int = 5_000
+    """The quota of one member: its requests in a second; beyond it they are refused for now."""
+    bytes_per_s: int = 50_000_000
+    """The quota of one member: the bytes of its requests in a second."""
+    cpu_share: float = 0.6
+    """The quota of one member: the CPU time that its requests may take, in seconds a second."""
     notifications_per_call: int = 100
     bytes_per_call: int = 524_288
     """Bytes of events in one call to a peer or one answer to a user; one event may be larger."""

@@ -139,3 +139,13 @@ def test_replaced_certificate_stops_nothing_behind_it() -> None:
     items = [each for each in old if isinstance(each, Notification)]
     outcomes = received(peer, [*items, *sealed("P", 1)])
     assert outcomes[-1].taken
+
+
+def test_many_items_with_the_same_flaw_cause_one_warning() -> None:
+    peer = peer_at()
+    unsealed = [
+        notification("P", f"e{number}", Entry("A", 1, 1, number, 0)) for number in range(1, 100)
+    ]
+    received(peer, list(unsealed))
+    assert len(peer.last.outcomes.incidents) == 1
+    assert peer.peer.edl.consumer.seals.refusals["P"].number == 99

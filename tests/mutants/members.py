@@ -108,11 +108,18 @@ MEMBERS = (
         new="        if False:\n            self._unread[consumer] = unread\n            raise",
     ),
     _B(
+        name="view-reader-makes-no-pause",
+        file="qns/edl/view_reader.py",
+        breaks="A member with a large view takes most of the time of a producer.",
+        old="        if turn.now < self._next_at:",
+        new="        if False:",
+    ),
+    _B(
         name="view-reader-sleeps",
         file="qns/edl/requests.py",
         breaks="Nothing wakes the peer to go on reading a large view.",
-        old="        if self.producer.table.reader.is_reading:\n            return 0.0\n",
-        new="",
+        old="        due = min(self._gossip_at, self.producer.table.reader.next_due())",
+        new="        due = self._gossip_at",
     ),
     _B(
         name="elements-of-old-schema-kept",
