@@ -104,8 +104,8 @@ MEMBERS = (
         name="part-of-view-in-force",
         file="qns/edl/view_reader.py",
         breaks="A large view is in force before all its elements are read.",
-        old="        if unread:\n            self._unread[consumer] = unread\n            raise",
-        new="        if False:\n            self._unread[consumer] = unread\n            raise",
+        old="        if unread:\n            self._unread[consumer] = unread\n",
+        new="        if False:\n            self._unread[consumer] = unread\n",
     ),
     _B(
         name="view-reader-makes-no-pause",
