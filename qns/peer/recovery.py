@@ -117,7 +117,12 @@ def _build_edl(
         log,
         view,
         tuning,
-        ExternalMergeTable(schema, ExternalMatcher(settings.index()), tuning.most_view_elements),
+        ExternalMergeTable(
+            schema,
+            ExternalMatcher(settings.index()),
+            tuning.most_view_elements,
+            tuning.most_view_terms,
+        ),
         TreeBuilder(me, reachability),
         forwarder,
         Relays(reachability, forwarder.routes, tuning),

@@ -42,6 +42,8 @@ class Tuning:
     """The limit of early entries that are held back for one producer."""
     most_view_elements: int = 100_000
     """The limit of elements in the view of one consumer."""
+    most_view_terms: int = 1_000_000
+    """The limit of terms of all elements in the view of one consumer together."""
     most_custody: int = 100_000
     most_dead_letters: int = 1_000
     """The limit of dead letters with events of one source for one receiver."""

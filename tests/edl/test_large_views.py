@@ -114,6 +114,26 @@ def test_view_with_too_many_elements_is_refused_and_leaves_the_one_in_force(lone
     assert list(lone.peer.edl.producer.table.view("C")) == [element(1)]
 
 
+def test_view_with_too_many_terms_is_refused_although_it_has_few_elements() -> None:
+    lone = LonePeer("P", federation("P", "C"), {"most_view_terms": 10})
+    lone.settle()
+    table = lone.peer.edl.producer.table
+    stations = ", ".join(f'"s{number}"' for number in range(20))
+    costly = f"Report where Station in {{{stations}}}"
+    large = write_subscription(interpret(costly, WEATHER), WEATHER).decode()
+    assert isinstance(lone.receive("C", change_of(element(1))), SubChanged)
+    reply = lone.receive("C", change_of(element(1), large, version=2))
+    assert isinstance(reply, Fault)
+    assert reply.permanent
+    assert "most_view_terms" in reply.reason
+    assert list(table.view("C")) == [element(1)]
+    four = [element(number) for number in range(2, 6)]
+    assert isinstance(lone.receive("C", change_of(*four, version=3)), SubChanged)
+    assert table.terms["C"] == 8
+    lone.start()
+    assert lone.peer.edl.producer.table.terms["C"] == 8
+
+
 def test_consumer_of_a_refused_view_names_the_reason_and_still_sends_other_requests() -> None:
     lone = LonePeer("C", federation("P", "C"))
     lone.settle()

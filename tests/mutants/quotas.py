@@ -90,4 +90,12 @@ QUOTAS = (
         old="        if self.state is LinkState.RESTING and not self.is_pause_asked:",
         new="        if self.state is LinkState.RESTING:",
     ),
+    Mutant(
+        name="terms-of-a-view-unbounded",
+        file="qns/edl/external_merge_table.py",
+        kind="quotas",
+        breaks="A view of few elements with many terms fills the memory.",
+        old="        self._check_terms(consumer, removed, fresh.values())\n",
+        new="",
+    ),
 )
