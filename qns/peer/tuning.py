@@ -56,6 +56,8 @@ class Tuning:
     oldest is dropped, and declared to the reader."""
     most_owed: float = inf
     """The operator's retention limit: events owed to one consumer; beyond it, a declared skip."""
+    most_owed_bytes: float = inf
+    """As most_owed, in bytes of events."""
     owed_in_memory: int = 2_000
     """Rows of events owed to one consumer that are kept in memory; the others are on the disk."""
     unread_in_memory: int = 2_000

@@ -345,6 +345,6 @@ def _of_queues(status: PeerStatus) -> Iterator[Reason]:
         if dropped:
             yield Reason(
                 ReasonKind.DROPPED_EVENTS,
-                f"the limit most_owed has dropped {dropped:,} events that were owed to "
-                f"{stream.consumer}",
+                f"the limit most_owed or most_owed_bytes has dropped {dropped:,} events that were "
+                f"owed to {stream.consumer}",
             )

@@ -226,9 +226,16 @@ def _of_consumers(status: PeerStatus) -> Iterator[Metric]:
         "Events owed to a consumer and not acknowledged.",
         labels=("consumer",),
     )
+    size = GaugeMetricFamily(
+        "qns_consumer_lag_bytes",
+        "Bytes of the events owed to a consumer and not acknowledged.",
+        labels=("consumer",),
+    )
     for stream in status.outbound():
         lag.add_metric((stream.consumer,), stream.lag_events)
+        size.add_metric((stream.consumer,), stream.lag_bytes)
     yield lag
+    yield size
 
 
 def _wrong_seals(status: PeerStatus) -> Metric:

@@ -159,7 +159,8 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
         "qns pull",
     ),
     ReasonKind.DROPPED_EVENTS: Remedy(
-        "ask that organisation to start its peer, or raise tuning.most_owed and restart this one",
+        "ask that organisation to start its peer, or raise tuning.most_owed or "
+        "tuning.most_owed_bytes and restart this one",
         "qns peer connections",
     ),
     ReasonKind.BUFFER_FULL: Remedy(

@@ -98,4 +98,20 @@ QUOTAS = (
         old="        self._check_terms(consumer, removed, fresh.values())\n",
         new="",
     ),
+    Mutant(
+        name="owed-bytes-unbounded",
+        file="qns/edl/outbound_stream.py",
+        kind="quotas",
+        breaks="The limit of bytes that are owed to a consumer drops nothing.",
+        old="        while self.owed_bytes > most_bytes and self.owed_events > 1:",
+        new="        while False:",
+    ),
+    Mutant(
+        name="newest-event-dropped",
+        file="qns/edl/outbound_stream.py",
+        kind="quotas",
+        breaks="An event that is larger than the limit of owed bytes is never sent.",
+        old=" and self.owed_events > 1:",
+        new=":",
+    ),
 )
