@@ -176,11 +176,18 @@ class Server:
             return Response(200, *self.metrics.page())
         asked = parse_qsl(request.query, keep_blank_values=True)
         if port is not None and "wsdl" in {name.lower() for name, _ in asked}:
-            wsdl = self.endpoint().wsdl(self._url, first=port)
+            wsdl = self.endpoint().wsdl(self._url_for(request), first=port)
             return Response(200, wsdl, "text/xml; charset=utf-8")
         if port is not None:
             return _text(405, "send SOAP requests with POST; the contract is at ?wsdl")
         return _text(404, _NOT_FOUND)
+
+    def _url_for(self, request: Request) -> str:
+        """Returns the address at which this client calls: a member at that of the document."""
+        status = self.driver.status
+        if request.identity is None or not status.is_member:
+            return self._url
+        return f"{status.federation[status.organisation].endpoint.rstrip('/')}/"
 
     # --- SOAP -------------------------------------------------------------------------------------
 
