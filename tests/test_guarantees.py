@@ -32,6 +32,7 @@ from qns.runtime.log_ring import MOST_CHARACTERS, MOST_LINES
 from qns.runtime.server import MOST_PULLS
 from qns.runtime.tls_listener import (
     HANDSHAKE_WITHIN_S,
+    HANDSHAKES_PER_S,
     MOST_HANDSHAKES,
     MOST_HANDSHAKES_PER_ADDRESS,
 )
@@ -97,6 +98,7 @@ FIXED = {
         f"{MOST_HANDSHAKES_PER_ADDRESS} for each address, {MOST_HANDSHAKES} in all, "
         f"{HANDSHAKE_WITHIN_S:g} seconds each"
     ),
+    "TLS handshakes of one address in a second": str(HANDSHAKES_PER_S),
     "connections of members, with TLS": (
         f"half of the connections, and {MOST_OF_MEMBER} of one member"
     ),

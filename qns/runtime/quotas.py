@@ -111,12 +111,12 @@ class Quotas:
         if account is None:
             return None
         now, buckets = self.now(), account.buckets
-        wait_s = {quota: bucket.wait_s(now) for quota, bucket in buckets.items()}
-        quota = max(wait_s, key=wait_s.__getitem__)
-        if wait_s[quota] > 0:
-            account.refused[quota] += 1
-            account.refused_at[quota] = now
-            return QuotaExceeded(member, quota, buckets[quota].rate, wait_s[quota])
+        for quota, bucket in buckets.items():
+            wait_s = bucket.wait_s(now)
+            if wait_s:
+                account.refused[quota] += 1
+                account.refused_at[quota] = now
+                return QuotaExceeded(member, quota, bucket.rate, wait_s)
         buckets[REQUESTS].take(now, 1)
         buckets[BYTES].take(now, size)
         return None

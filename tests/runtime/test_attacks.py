@@ -7,9 +7,10 @@ test of each line; many are in `test_tls.py` and `test_quota_floods.py`.
 from __future__ import annotations
 
 import shutil
+import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep, time
@@ -42,6 +43,7 @@ from qns.federation.roots_xml import write_anchor
 from qns.federation.seal_keys import FileSigner
 from qns.iil.requests import Subscribe
 from qns.runtime.http import MOST_OF_MEMBER
+from qns.runtime.tls_listener import HANDSHAKES_PER_S
 from qns.soap.parts import in_parts
 from qns.soap.peer_client import read_reply, write_call
 from qns.store.sqlite import SqliteStore
@@ -49,7 +51,14 @@ from tests.certificates import certificate
 from tests.federation.signing import anchor_of, at, root_set, rooted, sign
 from tests.runtime.peers import QUICK, change, eventually, running, tls_peer_in
 from tests.runtime.test_seals import SEALS, seal_files, sealed_agencies
-from tests.runtime.tls_stage import ENDED, address_of, call, connected, context_of, fetch_once
+from tests.runtime.tls_stage import (
+    ENDED,
+    address_of,
+    call,
+    connected,
+    context_of,
+    fetch_once,
+)
 from tests.store.rows import content
 
 pytestmark = pytest.mark.slow
@@ -280,6 +289,26 @@ def is_served(stage: Stage, sender: str) -> bool:
     with suppress(*ENDED, AssertionError):
         return not isinstance(stage.call(sender, Gossip()).body, Fault)
     return False
+
+
+def test_address_that_connects_without_end_is_refused_before_the_handshake(stage: Stage) -> None:
+    def flooded() -> bool:
+        for _ in range(3 * HANDSHAKES_PER_S):
+            with suppress(OSError), closing(from_other_address(stage)):
+                pass  # the handshake begins, and ends when the connection does
+        return any(
+            str(each.get("reason")).startswith(f"{HANDSHAKES_PER_S} handshakes of this address")
+            for each in stage.inps.records()
+        )
+
+    eventually(flooded, "further connections are refused")
+    assert fetch_once(stage.federation, stage.folder, certificate("CoC")).sender == "INPS"
+
+
+def from_other_address(stage: Stage) -> socket.socket:
+    """Connects from another address than that of the other tests."""
+    address = address_of(stage.federation, "INPS")
+    return socket.create_connection(address, 5.0, source_address=("127.0.0.8", 0))
 
 
 def test_member_that_uses_its_places_again_and_again_is_served(stage: Stage) -> None:
