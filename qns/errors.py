@@ -141,6 +141,9 @@ class FederationError(QnsError):
 class Busy(QnsError):
     """A bounded buffer is full. Nothing was changed; the same request succeeds later."""
 
+    retry_after_s: float = 0.0
+    """After how many seconds the request should be repeated; 0 if nobody says so."""
+
 
 class StoreFull(Busy):
     """There is no room left on the disk. Nothing was committed."""

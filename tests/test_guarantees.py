@@ -12,10 +12,10 @@ import pytest
 from qns.d2q.event_xml import MAX_EVENT_BYTES
 from qns.edl import accepted_events, outbound_stream, reachability
 from qns.edl.claims import CLAIMS_AT_ONCE
-from qns.edl.seals import MOST_ROOTS
+from qns.edl.seals import MOST_FALSE_SIGNATURES, MOST_ROOTS
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
-from qns.edl.view_reader import SLICE_CHARACTERS
+from qns.edl.view_reader import PAUSE_S, SLICE_CHARACTERS
 from qns.federation.document import MOST_SEALS, MOST_TLS
 from qns.federation.roots import MOST_KEYS, MOST_ROOT_SETS
 from qns.iil.number_series import MOST_SERIES
@@ -25,12 +25,14 @@ from qns.runtime import server
 from qns.runtime.admin import server as admin_server
 from qns.runtime.admin.protocol import MOST_ANSWER_BYTES, MOST_REQUEST_BYTES
 from qns.runtime.driver import MOST_WAITING
+from qns.runtime.http import MOST_OF_MEMBER
 from qns.runtime.http_reader import MOST_HEAD_BYTES
 from qns.runtime.log_limit import MOST_OF_CALLER, MOST_OF_MESSAGE
 from qns.runtime.log_ring import MOST_CHARACTERS, MOST_LINES
 from qns.runtime.server import MOST_PULLS
 from qns.runtime.tls_listener import (
     HANDSHAKE_WITHIN_S,
+    HANDSHAKES_PER_S,
     MOST_HANDSHAKES,
     MOST_HANDSHAKES_PER_ADDRESS,
 )
@@ -40,7 +42,11 @@ from qns.soap.message_ids import MOST_MESSAGE_IDS
 from qns.store.sqlite import LOW_WATER_BYTES
 
 PAGE = (Path(__file__).parents[1] / "docs/guarantees.md").read_text(encoding="utf-8")
-BOUNDS = {each.name: each.default for each in fields(Tuning) if not each.name.endswith("_s")}
+BOUNDS = {
+    each.name: each.default
+    for each in fields(Tuning)
+    if not each.name.endswith("_s") or each.name.endswith("_per_s")
+}
 """The settings that are no times."""
 
 
@@ -59,7 +65,9 @@ def test_page_lists_every_bound_of_the_tuning_with_its_default(name: str) -> Non
 MIB = 2**20
 FIXED = {
     "the disk": f"{LOW_WATER_BYTES // MIB} MiB stay free",
-    "elements of a view that are read in one turn": f"{SLICE_CHARACTERS:,} characters",
+    "elements of a view that are read in one turn": (
+        f"{SLICE_CHARACTERS:,} characters, then a pause of {PAUSE_S:g} s"
+    ),
     "requests that wait for a turn": f"{MOST_WAITING:,}",
     "pulls that wait for a delivery": f"{MOST_PULLS:,}",
     "connections": f"{server.MOST_CONNECTIONS:,}",
@@ -90,12 +98,16 @@ FIXED = {
         f"{MOST_HANDSHAKES_PER_ADDRESS} for each address, {MOST_HANDSHAKES} in all, "
         f"{HANDSHAKE_WITHIN_S:g} seconds each"
     ),
-    "connections of members, with TLS": "half of the connections",
+    "TLS handshakes of one address in a second": str(HANDSHAKES_PER_S),
+    "connections of members, with TLS": (
+        f"half of the connections, and {MOST_OF_MEMBER} of one member"
+    ),
     "TLS and seal certificates of one organisation": f"{MOST_TLS} and {MOST_SEALS}",
     "MessageIDs of signed requests of one organisation that are still valid": (
         f"{MOST_MESSAGE_IDS:,}"
     ),
     "verified roots of seals": f"{MOST_ROOTS:,}",
+    "false signatures of seals in one request": str(MOST_FALSE_SIGNATURES),
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",
     "commands of operators at once": str(admin_server.MOST_CONNECTIONS),

@@ -11,10 +11,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/threat-model.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)))
-ATTACKERS = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", PAGE.split("## Attackers")[1], re.MULTILINE)
+_OF_ATTACKERS = PAGE.split("## Attackers")[1].partition("\n## ")[0]
+ATTACKERS = re.findall(r"^\| ([^|]+?) \| [^|]+ \|$", _OF_ATTACKERS, re.MULTILINE)
 THREATS = re.findall(
     r"^\| ([^|]+?) \| ([^|]+?) \| ([^|]+?) \| ([^|]*?) ?\|$",
-    PAGE.split("## Threats")[1],
+    PAGE.split("## Threats")[1].partition("\n## ")[0],
     re.MULTILINE,
 )[1:]
 
@@ -35,3 +36,9 @@ def test_threat_has_a_test_or_is_said_to_be_open(threat: tuple[str, str, str, st
 def test_every_attacker_has_a_threat() -> None:
     assert len(THREATS) > 25
     assert {attacker for attacker, *_ in THREATS} == set(ATTACKERS) - {"attacker", "---"}
+
+
+def test_every_bad_input_names_its_test() -> None:
+    rows = re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", PAGE.split("## Bad input")[1], re.MULTILINE)
+    assert len(rows) > 15
+    assert all("::test_" in test for _, test in rows[2:])

@@ -51,7 +51,7 @@ _COMPONENTS = [
     "Traffic",
     "Transport",
     "Driver",
-    "_Posted",
+    "PostedCall",
     "Gateway",
     "Peer",
     "PeerStatus",

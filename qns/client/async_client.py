@@ -21,6 +21,7 @@ from qns.client.calls import Call
 from qns.client.core import ClientCore
 from qns.d2q.schema import Schema
 from qns.iil.requests import Answer
+from qns.soap.retry_after import RETRY_AFTER
 
 
 class AsyncClient(ClientCore):
@@ -91,7 +92,8 @@ class AiohttpTransport:
             raise self.address.unreachable(problem, may_be_done=False) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise self.address.unreachable(problem, may_be_done=True) from None
-        return call.answer(self.address, response.status, response.content_type, body)
+        retry_after = response.headers.get(RETRY_AFTER)
+        return call.answer(self.address, response.status, response.content_type, body, retry_after)
 
     async def pause(self, seconds: float) -> bool:
         await asyncio.sleep(seconds)

@@ -23,6 +23,7 @@ from qns.iil.requests import (
     Subscribe,
 )
 from qns.soap.local_client import read_local, write_local
+from qns.soap.retry_after import read_retry_after
 from qns.soap.shapes import CONTRACT
 from qns.soap.typed_event import TypedPublish
 
@@ -74,14 +75,25 @@ class Call:
             return self.is_repeatable or not problem.may_be_done
         return self.is_repeatable and isinstance(problem, Busy)
 
-    def answer(self, address: Address, status: int, content_type: str, body: bytes) -> Answer:
+    def answer(
+        self,
+        address: Address,
+        status: int,
+        content_type: str,
+        body: bytes,
+        retry_after: str | None = None,
+    ) -> Answer:
         """Returns the peer's answer, or raises the error that its fault describes."""
         if "xml" not in content_type:
             message = f"{address.base} answers {status} to a SOAP request"
             if status >= 500:  # the peer starts or stops, or a proxy answers for it
                 raise address.unreachable(HTTPException(message), may_be_done=True)
             raise ValueRefused(f"{message}: it is no peer", remedy="check the address")
-        return read_local(self.request, status, body)
+        try:
+            return read_local(self.request, status, body)
+        except Busy as problem:
+            problem.retry_after_s = read_retry_after(retry_after)
+            raise
 
 
 def is_of_an_older_contract(problem: QnsError) -> bool:

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from qns.client.address import Address, PeerUnreachable
+from qns.soap.retry_after import RETRY_AFTER
 
 
 class Reply(NamedTuple):
@@ -17,6 +18,7 @@ class Reply(NamedTuple):
     status: int
     content_type: str
     body: bytes
+    retry_after: str | None = None
 
 
 class Connections:
@@ -107,7 +109,8 @@ class Connections:
             # finalizer is lost, because Python ignores exceptions there.
             with closing(connection.getresponse()) as response:
                 content_type = response.getheader("Content-Type", "")
-                return Reply(response.status, content_type, response.read())
+                retry_after = response.getheader(RETRY_AFTER)
+                return Reply(response.status, content_type, response.read(), retry_after)
         except (OSError, HTTPException) as problem:
             raise self.address.unreachable(problem, may_be_done=True) from None
 

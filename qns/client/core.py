@@ -18,7 +18,7 @@ from qns.client.delivered import Delivered
 from qns.client.patience import Patience
 from qns.client.publication import publication
 from qns.d2q.schema import Schema
-from qns.errors import QnsError
+from qns.errors import Busy, QnsError
 from qns.iil.cursor import Cursor
 from qns.iil.requests import (
     AcknowledgeDeliveries,
@@ -187,7 +187,8 @@ class ClientCore:
                     continue
                 if self._transport.is_closed or not call.may_follow(problem):
                     raise
-                pause_s = patience.next_pause_s(monotonic())
+                least_s = problem.retry_after_s if isinstance(problem, Busy) else 0.0
+                pause_s = patience.next_pause_s(monotonic(), least_s)
                 if pause_s is None or await self._transport.pause(pause_s):
                     raise
             else:

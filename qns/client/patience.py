@@ -21,8 +21,12 @@ class Patience:
     """The deadline on the monotonic clock."""
     failures: int = 0
 
-    def next_pause_s(self, now: float) -> float | None:
-        """Returns the pause before the next attempt, or None if the deadline would pass."""
+    def next_pause_s(self, now: float, least_s: float = 0.0) -> float | None:
+        """Returns the pause before the next attempt, or None if the deadline would pass.
+
+        `least_s` is the pause for which the peer has asked.
+        """
         self.failures += 1
         pause_s = _BACKOFF.pause_s(self.failures, jitter=random())  # noqa: S311  # no secret
+        pause_s = max(pause_s, least_s)
         return pause_s if now + pause_s < self.until else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from math import inf
 
@@ -26,9 +27,13 @@ class ExternalMergeTable:
     matcher: ExternalMatcher
     most_elements: float = inf
     """The limit of elements of one view."""
+    most_terms: float = inf
+    """The limit of terms of all elements of one view together."""
     views: dict[str, dict[str, Subscription]] = field(default_factory=dict)
     """Consumer -> the elements of its view, by their text."""
     digests: dict[str, Digest] = field(default_factory=dict)
+    terms: Counter[str] = field(default_factory=Counter)
+    """Consumer -> the terms of the elements of its view."""
     reader: ViewReader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +88,8 @@ class ExternalMergeTable:
                 remedy="end subscriptions, or subscribe to whole classes; or let the operator of "
                 "the producer raise the limit",
             )
-        fresh = self.reader.read(consumer, new)
+        fresh = self.reader.read(turn, consumer, new)
+        self._check_terms(consumer, removed, fresh.values())
         after = self.digests.get(consumer, Digest()).copy()
         for text in removed:
             after.remove(text)
@@ -98,6 +104,21 @@ class ExternalMergeTable:
             turn.put(EXTERNAL, ExternalRow(consumer, text))
         return list(fresh.values())
 
+    def _check_terms(
+        self, consumer: str, removed: Iterable[str], fresh: Iterable[Subscription]
+    ) -> None:
+        terms = self.terms[consumer] + sum(map(_terms_of, fresh))
+        if terms > self.most_terms:
+            known = self.view(consumer)
+            terms -= sum(_terms_of(known[text]) for text in removed)
+        if terms > self.most_terms:
+            raise LimitExceeded(
+                f"the elements of the view of {consumer} have {terms:,} terms together, and the "
+                f"limit most_view_terms is {self.most_terms:,}",
+                remedy="end subscriptions with many terms, or subscribe to whole classes; or let "
+                "the operator of the producer raise the limit",
+            )
+
     def forget(self, turn: Turn, consumer: str) -> None:
         """Removes the view of a consumer."""
         self.reader.forget(consumer)
@@ -107,10 +128,16 @@ class ExternalMergeTable:
     def _add(self, consumer: str, text: str, subscription: Subscription) -> None:
         self.views.setdefault(consumer, {})[text] = subscription
         self.digests.setdefault(consumer, Digest()).add(text)
+        self.terms[consumer] += _terms_of(subscription)
         self.matcher.insert(consumer, text, subscription)
 
     def _remove(self, turn: Turn, consumer: str, text: str) -> None:
-        del self.views[consumer][text]
+        self.terms[consumer] -= _terms_of(self.views[consumer].pop(text))
         self.digests[consumer].remove(text)
         self.matcher.delete(consumer, text)
         turn.delete(EXTERNAL, consumer, text)
+
+
+def _terms_of(subscription: Subscription) -> int:
+    """Returns how many terms a subscription has; one without constraints counts as one."""
+    return sum((values.terms for values in subscription.constraints.values()), 1)

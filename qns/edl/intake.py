@@ -51,6 +51,7 @@ class Intake:
         self, turn: Turn, sender: str, items: Sequence[Item], accepted: Accepted
     ) -> tuple[Outcome, ...]:
         """Accepts the items of one Notify; returns one outcome for each."""
+        self.consumer.seals.begin_request()
         outcomes: list[Outcome] = []
         while len(outcomes) < len(items):
             outcomes += [TAKEN] * self._accept_run(turn, sender, items, len(outcomes), accepted)
@@ -66,6 +67,7 @@ class Intake:
         if pull.standing.consumer_incarnation == consumer.incarnation:
             consumer.learn(turn, stream, reply.epoch, reply.fences)
             consumer.watch_gap(turn, stream)
+        consumer.seals.begin_request()
         accepted: Accepted = []
         for item in reply.items:
             self._accept(turn, producer, item, accepted)

@@ -6,6 +6,7 @@ producer side, the consumer side and the Forwarder (thesis 5.4.4).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Protocol
@@ -247,13 +248,26 @@ class ExternalDiffusionLayer:
         replies: list[Envelope | QnsError] = []
         for envelope in envelopes:
             if type(envelope.body) is not Notify:
-                self.intake.offer(turn, accepted)
+                self._offer(turn, accepted)
+            begun = turn.stopwatch()
             try:
                 replies.append(self._handle(turn, envelope, accepted))
             except QnsError as error:
                 replies.append(error.with_traceback(None))  # which would hold the request
-        self.intake.offer(turn, accepted)
+            turn.charge(envelope.sender, begun)
+        self._offer(turn, accepted)
         return replies
+
+    def _offer(self, turn: Turn, accepted: Accepted) -> None:
+        """Matches the accepted events together; their producers share the cost."""
+        if not accepted:
+            return
+        sources, begun = Counter(each.event.source for each in accepted), turn.stopwatch()
+        self.intake.offer(turn, accepted)
+        seconds = turn.stopwatch() - begun
+        for source, events in sources.items():
+            part = seconds * events / sources.total()
+            turn.costs[source] = turn.costs.get(source, 0.0) + part
 
     def _handle(self, turn: Turn, envelope: Envelope, accepted: Accepted) -> Envelope:
         sender, body = envelope.sender, envelope.body

@@ -111,6 +111,8 @@ class Link:
     problem: str = ""
     """Why the last request failed; empty after an answer."""
     rest_until: float = 0.0
+    is_pause_asked: bool = False
+    """True if the other peer has said how long the pause is."""
     wants_hello: bool = False
     wants_document: bool = False
     wants_gossip: bool = False
@@ -150,13 +152,18 @@ class Link:
 
     def unanswered(self, now: float, problem: str = "") -> None:
         self._finish(LinkEvent.UNANSWERED)
+        self.is_pause_asked = False
         self.problem = problem or "there was no answer"
         self._rest(now)
 
-    def refused(self, now: float, problem: str) -> None:
+    def refused(self, now: float, problem: str, pause_s: float = 0.0) -> None:
+        """The other peer asks for a pause; `pause_s` is how long, if it says so."""
         self._finish(LinkEvent.REFUSED)
         self.problem = problem
         self._rest(now)
+        self.is_pause_asked = pause_s > 0
+        if pause_s > 0:
+            self.rest_until = now + min(pause_s, self.backoff.longest_s)
 
     def change_refused(self, now: float, reason: str) -> None:
         """The other peer has refused the view for good: it is sent again after a pause."""
@@ -169,7 +176,7 @@ class Link:
 
     def received(self, now: float) -> None:
         """The other peer sent something: it may be reachable, so the pause is cut short."""
-        if self.state is LinkState.RESTING:
+        if self.state is LinkState.RESTING and not self.is_pause_asked:
             self.rest_until = min(self.rest_until, now + self.backoff.first_s)
 
     def end_rest(self, now: float) -> None:

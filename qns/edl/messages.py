@@ -270,6 +270,8 @@ class Fault:
 
     reason: str
     permanent: bool = False
+    retry_after_s: float = 0.0
+    """When it should be repeated, as HTTP says it; 0 if it does not."""
 
 
 Request = (

@@ -16,10 +16,9 @@ from qns.edl.messages import Entry, Fence, Standing
 from qns.edl.owed_rows import OwedRows
 from qns.peer.event_log import EventKey, EventLog
 from qns.peer.outcomes import IncidentKind
-from qns.peer.ports import Store
 from qns.peer.row_view import RowView
 from qns.peer.state_machine import TableKey
-from qns.peer.tables import CONSUMERS, FENCES, OWED, ConsumerRow, FenceRow, OwedRow
+from qns.peer.tables import CONSUMERS, FENCES, ConsumerRow, FenceRow, OwedRow
 from qns.peer.turn import Turn
 
 _MOST_UNCONFIRMED: Final = 100
@@ -87,6 +86,9 @@ class OutboundStream:
     those that have set the consumer back for ever."""
     owed: OwedRows = field(init=False)
     """The rows of events that are owed, or acknowledged and still available."""
+    owed_events: int = 0
+    """How many events are owed: not acknowledged and not dropped."""
+    owed_bytes: int = 0
     oldest: int = 1
     """No number before this one can be dropped any more."""
     resend_next: int = 1
@@ -125,7 +127,17 @@ class OutboundStream:
     def recover(self, row: OwedRow, log: EventLog) -> None:
         self.owed.recover(row, self.acknowledged)
         if row.number > self.acknowledged:
-            log.owe((self.producer, row.event))
+            self._owe(row, log)
+
+    def _owe(self, row: OwedRow, log: EventLog) -> None:
+        log.owe((self.producer, row.event))
+        self.owed_events += 1
+        self.owed_bytes += row.size
+
+    def _settle(self, row: OwedRow, log: EventLog) -> None:
+        log.settle((self.producer, row.event))
+        self.owed_events -= 1
+        self.owed_bytes -= row.size
 
     def put(self, turn: Turn) -> None:
         turn.put(
@@ -152,9 +164,9 @@ class OutboundStream:
     def assign_number(self, turn: Turn, epoch: int, key: EventKey, log: EventLog) -> int:
         """Assigns the next number to the event and returns it."""
         self.number += 1
-        row = OwedRow(self.consumer, self.number, epoch, key[1])
+        row = OwedRow(self.consumer, self.number, epoch, key[1], len(log[key].xml))
         self.owed.add(turn, row, self.acknowledged)
-        log.owe(key)
+        self._owe(row, log)
         self.put(turn)
         turn.record(
             "cross",
@@ -272,13 +284,13 @@ class OutboundStream:
 
     def _acknowledge(self, last: int, log: EventLog) -> None:
         for row in self.owed.between(self.acknowledged + 1, last):
-            log.settle((self.producer, row.event))
+            self._settle(row, log)
         self.acknowledged = last
         self.resends = 0
 
     def _fall_back(self, last: int, log: EventLog) -> None:
         for row in self.owed.between(last + 1, self.acknowledged):
-            log.owe((self.producer, row.event))
+            self._owe(row, log)
         self.acknowledged = last
         self._change(StreamEvent.OWED)
 
@@ -320,6 +332,13 @@ class OutboundStream:
 
     # --- dropping ---------------------------------------------------------------------------------
 
+    def keep_within(self, turn: Turn, log: EventLog, most: float, most_bytes: float) -> None:
+        """Drops the oldest of what is owed beyond the limits, but never the newest event."""
+        if self.number - self.acknowledged > most:
+            self.drop_oldest(turn, log)
+        while self.owed_bytes > most_bytes and self.owed_events > 1:
+            self.drop_oldest(turn, log)
+
     def drop_oldest(self, turn: Turn, log: EventLog) -> None:
         self.oldest = max(self.oldest, self.acknowledged + 1)
         row = self.owed.get(self.oldest)
@@ -333,7 +352,7 @@ class OutboundStream:
         """Gives up an owed event; the consumer will get a skip in its place."""
         self.owed.remove(turn, row)
         if row.number > self.acknowledged:
-            log.settle((self.producer, row.event))
+            self._settle(row, log)
         turn.report(
             IncidentKind.DROP,
             to=self.consumer,
@@ -359,22 +378,3 @@ class OutboundStream:
         for fence in self.fences:
             turn.delete(FENCES, self.consumer, fence.epoch)
         turn.delete(CONSUMERS, self.consumer)
-
-
-def recover_streams(
-    producer: str,
-    store: Store,
-    log: EventLog,
-    view: RowView | None = None,
-    most_in_memory: float = inf,
-) -> dict[str, OutboundStream]:
-    """Returns the streams as the store has them, by consumer."""
-    streams = {
-        row.consumer: OutboundStream.from_row(producer, row, view, most_in_memory)
-        for row in store.rows(CONSUMERS)
-    }
-    for fence in sorted(store.rows(FENCES)):
-        streams[fence.consumer].fences.append(Fence(fence.epoch, fence.first))
-    for owed in store.rows(OWED):
-        streams[owed.consumer].recover(owed, log)
-    return streams

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
+from qns.edl.messages import Fence
 from qns.edl.outbound_stream import OutboundStream
 from qns.federation.document import Federation
+from qns.peer.event_log import EventLog
+from qns.peer.ports import Store
 from qns.peer.row_view import RowView
-from qns.peer.tables import OWED
+from qns.peer.tables import CONSUMERS, FENCES, OWED
 from qns.peer.turn import Turn
 
 
@@ -35,3 +39,22 @@ def is_drained(streams: Mapping[str, OutboundStream], federation: Federation) ->
         for name, each in streams.items()
         if name in federation and federation[name].incarnation == each.consumer_incarnation
     )
+
+
+def recover_streams(
+    producer: str,
+    store: Store,
+    log: EventLog,
+    view: RowView | None = None,
+    most_in_memory: float = inf,
+) -> dict[str, OutboundStream]:
+    """Returns the streams as the store has them, by consumer."""
+    streams = {
+        row.consumer: OutboundStream.from_row(producer, row, view, most_in_memory)
+        for row in store.rows(CONSUMERS)
+    }
+    for fence in sorted(store.rows(FENCES)):
+        streams[fence.consumer].fences.append(Fence(fence.epoch, fence.first))
+    for owed in store.rows(OWED):
+        streams[owed.consumer].recover(owed, log)
+    return streams

@@ -29,8 +29,8 @@ from qns.edl.messages import (
     Standing,
     SubChanged,
 )
-from qns.edl.outbound_stream import OutboundStream, recover_streams
-from qns.edl.owed_events import count_owed, forget_event
+from qns.edl.outbound_stream import OutboundStream
+from qns.edl.owed_events import count_owed, forget_event, recover_streams
 from qns.edl.relays import Relays
 from qns.edl.stream_items import stream_items
 from qns.edl.tree_builder import Tree, TreeBuilder
@@ -145,8 +145,7 @@ class Producer:
         number = stream.assign_number(turn, self.epoch, logged.key, self.log)
         if stream.resend_at is None:
             stream.resend_at = turn.now + self.tuning.resend_after_s
-        if number - stream.acknowledged > self.tuning.most_owed:
-            stream.drop_oldest(turn, self.log)
+        stream.keep_within(turn, self.log, self.tuning.most_owed, self.tuning.most_owed_bytes)
         return number
 
     def _entry(self, name: str, children: Tree, numbers: dict[str, int]) -> Entry:

@@ -82,7 +82,7 @@ class Requests:
         if it is not at its endpoint, the others know a later epoch of another peer that is.
         """
         self.producer.handle_due(turn)
-        ready = self.producer.table.reader.go_on()
+        ready = self.producer.table.reader.go_on(turn)
         if ready is not None:  # the message cuts the pause of the consumer short
             self.forwarder.link(ready).wants_gossip = True
         for member in self.producer.claims.pop_due(turn.now):
@@ -102,13 +102,12 @@ class Requests:
                 link.wants_gossip, link.wants_hello = True, link.wants_hello or is_alone
 
     def next_due(self) -> float:
-        if self.producer.table.reader.is_reading:
-            return 0.0
+        due = min(self._gossip_at, self.producer.table.reader.next_due())
         if self.dialogue.is_closed:
             links = self.forwarder.links.values()
             rests = (link.rest_until for link in links if link.state is LinkState.RESTING)
-            return min(self._gossip_at, *rests, inf)
-        due = min(self.producer.next_due(), self.producer.claims.next_due(), self._gossip_at)
+            return min(due, *rests, inf)
+        due = min(due, self.producer.next_due(), self.producer.claims.next_due())
         for link in self.forwarder.links.values():
             due = min(due, link.next_due())
         return due
@@ -255,7 +254,8 @@ class Requests:
         if isinstance(body, Fault) and not isinstance(request, OfferDocument):
             self.dialogue.may_offer_document(link)
         if problem:
-            link.refused(turn.now, problem)
+            pause_s = body.retry_after_s if isinstance(body, Fault) else 0.0
+            link.refused(turn.now, problem, pause_s)
         else:
             link.answered()
         return document

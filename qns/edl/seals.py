@@ -37,8 +37,13 @@ from qns.peer.turn import Turn
 FINGERPRINT_BYTES: Final = 32
 MOST_ROOTS: Final = 10_000
 """How many verified roots of one federation document are remembered."""
+MOST_FALSE_SIGNATURES: Final = 3
+"""After as many signatures of one request that do not fit, no further signature is checked in it.
+An honest sender has checked what it passes on, so that its requests have none."""
 CLOCK_TOLERANCE_S: Final = 300.0
 """By how much the clocks of two peers may differ when a certificate begins or ends."""
+NOT_CHECKED: Final = "too many seals of this request do not fit: send what is genuine again"
+"""The flaw of a message whose signature was not checked."""
 
 _DOMAIN: Final = b"QNS seal 1\x00"
 _NOTIFICATION, _SKIP, _ACKNOWLEDGEMENT = b"N", b"S", b"A"
@@ -154,6 +159,15 @@ class Seals:
     _keys: dict[str, Mapping[bytes, SealKey]] = field(default_factory=dict)
     _roots: dict[tuple[str, bytes, bytes], SealKey] = field(default_factory=dict)
     """(organisation, seal, root) that was verified -> its key, the oldest first."""
+    _false: set[tuple[str, bytes, bytes]] = field(default_factory=set)
+    """(organisation, seal, root) of the signatures in the present request that do not fit."""
+    _warned: set[tuple[str, str]] = field(default_factory=set)
+    """(organisation, flaw) of which the present request has caused a warning."""
+
+    def begin_request(self) -> None:
+        """Begins a request, or an answer: its false signatures and warnings are counted anew."""
+        self._false.clear()
+        self._warned.clear()
 
     def recover_from(self, store: Store) -> None:
         for row in store.rows(FORMER_SEALS):
@@ -208,17 +222,20 @@ class Seals:
         return None
 
     def refuse(self, turn: Turn, sender: str, sealed_by: str, flaw: str) -> None:
-        """Notes that a message of this member was refused because of its seal."""
-        if sender not in self.federation:
+        """Notes that a message of this member was refused because of a seal that was checked."""
+        if sender not in self.federation or flaw is NOT_CHECKED:
             return
         number = self.refusals[sender].number + 1 if sender in self.refusals else 1
         self.refusals[sender] = Refusals(number, turn.now, flaw)
-        turn.warn(IncidentKind.SEAL, sender=sender, sealed_by=sealed_by, reason=flaw)
+        if (sealed_by, flaw) not in self._warned:
+            self._warned.add((sealed_by, flaw))
+            turn.warn(IncidentKind.SEAL, sender=sender, sealed_by=sealed_by, reason=flaw)
 
     def acknowledgement_flaw(self, now: float, carried: RelayAcknowledgement) -> str | None:
         """Returns what is wrong with the seal of an acknowledgement that came through relays."""
         if not self.requires(carried.consumer):
             return None
+        self.begin_request()
         leaf = _acknowledgement_leaf(carried)
         return self._flaw(now, carried.consumer, leaf, carried.proof, carried.seal)
 
@@ -235,7 +252,12 @@ class Seals:
             key = self._keys_of(organisation).get(fingerprint)
             if key is None:
                 return f"{organisation} has no such seal certificate"
+            if verified in self._false:
+                return f"the seal of a message of {organisation} does not fit"
+            if len(self._false) >= MOST_FALSE_SIGNATURES:
+                return NOT_CHECKED
             if not key.verify(signature, signed_text(self.federation.name, organisation, root)):
+                self._false.add(verified)
                 return f"the seal of a message of {organisation} does not fit"
             self._roots[verified] = key
             if len(self._roots) > MOST_ROOTS:

@@ -7,17 +7,20 @@ asked to repeat it later.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from qns.cbr.subscription import Subscription
 from qns.d2q.schema import Schema
 from qns.d2q.subscription_xml import read_subscription
 from qns.errors import Busy, QnsError
+from qns.peer.turn import Turn
 
-SLICE_CHARACTERS: Final = 200_000
-"""About as many characters of elements are read in one turn, which takes some 60 ms."""
+SLICE_CHARACTERS: Final = 100_000
+"""About as many characters of elements are read in one turn, which takes some 30 ms."""
+PAUSE_S: Final = 0.05
+"""The pause after a slice, so that reading takes at most about a third of the time of the peer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,13 +29,18 @@ class ViewReader:
     _read: dict[str, dict[str, Subscription]] = field(default_factory=dict)
     """Consumer -> the elements that are read and not in force yet, by their text."""
     _unread: dict[str, list[str]] = field(default_factory=dict)
-    """Consumer -> the elements that the next turns read, the next one last."""
+    """Consumer -> the elements that later turns read, the next one last."""
+    _next_at: float = 0.0
+    """When the next slice may be read."""
 
     @property
     def is_reading(self) -> bool:
         return bool(self._unread)
 
-    def read(self, consumer: str, texts: Iterable[str]) -> dict[str, Subscription]:
+    def next_due(self) -> float:
+        return self._next_at if self._unread else inf
+
+    def read(self, turn: Turn, consumer: str, texts: Iterable[str]) -> dict[str, Subscription]:
         """Returns the elements by their texts.
 
         Raises Busy if the next turns have to go on reading, and QnsError for an invalid element.
@@ -47,17 +55,27 @@ class ViewReader:
             self._read_slice(found, unread)
         if unread:
             self._unread[consumer] = unread
+            self._next_at = turn.now + PAUSE_S
             raise Busy(f"the {len(wanted):,} elements of the view of {consumer} are being read")
         self._read.pop(consumer, None)
         return found
 
-    def go_on(self) -> str | None:
-        """Reads a slice of a view; returns its consumer if all its elements are read now."""
+    def go_on(self, turn: Turn) -> str | None:
+        """Reads a slice of a view, unless the pause after the last one is not over.
+
+        Returns the consumer if all its elements are read now.
+        """
+        if turn.now < self._next_at:
+            return None
         for consumer, unread in self._unread.items():
-            with suppress(QnsError):  # the consumer gets the error when it repeats the change
+            begun, self._next_at = turn.stopwatch(), turn.now + PAUSE_S
+            try:
                 self._read_slice(self._read[consumer], unread)
-                if unread:
-                    return None
+            except QnsError:  # the consumer gets the error when it repeats the change
+                unread = []
+            turn.charge(consumer, begun)
+            if unread:
+                return None
             del self._unread[consumer]
             return consumer
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from qns.edl.messages import Envelope
@@ -55,3 +56,5 @@ class Effects:
     outcomes: Outcomes
     wake_at: float
     """When the peer needs a turn even if there is no input."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Member -> the seconds that its requests have taken, if there is a stopwatch."""

@@ -50,7 +50,7 @@ from qns.peer.publications import Publications
 from qns.peer.reconfiguration import install_document
 from qns.peer.row_view import RowView
 from qns.peer.status import PeerStatus
-from qns.peer.turn import Turn
+from qns.peer.turn import Stopwatch, Turn, no_stopwatch
 
 _LARGEST_EPOCH: Final = 2**52
 """Upper bound on a plausible epoch; a larger claim is ignored."""
@@ -72,6 +72,8 @@ class Peer:
     """From here on the peer trusts signed documents."""
     sealer: Sealer | None = None
     """Seals what leaves this peer; None if it has no seal certificate."""
+    stopwatch: Stopwatch = no_stopwatch
+    """Measures what the requests of each member cost."""
     setback: IncidentKind | None = None
     """OWN_LOSS or OWN_COPY if this peer has found that its store is behind its own past, OWN_TWIN
     if another peer seems to run as this organisation."""
@@ -141,7 +143,7 @@ class Peer:
 
     def turn(self, inputs: Sequence[Input], now: float) -> tuple[Turn, Effects]:
         """Handles a batch of inputs in order."""
-        turn = Turn(now)
+        turn = Turn(now, self.stopwatch)
         self.view.begin(turn.transaction)
         self._check_age(turn)
         self.iil.end_expired(turn, interest=self.edl)
@@ -183,7 +185,7 @@ class Peer:
             wake_at = min(wake_at, self.edl.requests.next_due())
         self.log.trim(turn.now)
         outcomes = turn.outcomes if turn.has_outcomes else NONE
-        return Effects(answers, sends, turn.records, outcomes, wake_at)
+        return Effects(answers, sends, turn.records, outcomes, wake_at, turn.costs)
 
     def _find_twin(self, turn: Turn) -> None:
         """Gives way to another peer that runs as this organisation and is called by members."""

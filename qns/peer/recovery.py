@@ -34,6 +34,7 @@ from qns.peer.publications import Publications
 from qns.peer.row_view import RowView
 from qns.peer.tables import IdentityRow
 from qns.peer.tuning import Tuning
+from qns.peer.turn import Stopwatch, no_stopwatch
 
 MakeIndex = Callable[[], Index[Any]]
 
@@ -55,6 +56,8 @@ class Settings:
     """Seals what this peer sends; None if it has no seal certificate."""
     read_certificate: ReadCertificate = read_seal_key
     """Reads the seal certificates of other organisations."""
+    stopwatch: Stopwatch = no_stopwatch
+    """Measures what the requests of each member cost."""
 
 
 def recover(
@@ -77,7 +80,18 @@ def recover(
     publications.recover_from(store)
     signer = settings.signer
     sealer = None if signer is None else Sealer(settings.organisation, signer)
-    return Peer(identity, federation, log, view, iil, edl, publications, settings.anchor, sealer)
+    return Peer(
+        identity,
+        federation,
+        log,
+        view,
+        iil,
+        edl,
+        publications,
+        settings.anchor,
+        sealer,
+        settings.stopwatch,
+    )
 
 
 def _build_edl(
@@ -103,7 +117,12 @@ def _build_edl(
         log,
         view,
         tuning,
-        ExternalMergeTable(schema, ExternalMatcher(settings.index()), tuning.most_view_elements),
+        ExternalMergeTable(
+            schema,
+            ExternalMatcher(settings.index()),
+            tuning.most_view_elements,
+            tuning.most_view_terms,
+        ),
         TreeBuilder(me, reachability),
         forwarder,
         Relays(reachability, forwarder.routes, tuning),

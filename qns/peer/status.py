@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from qns.cbr.subscription import Subscription
@@ -35,6 +36,9 @@ class OutboundStatus(NamedTuple):
     number: int
     """The last number that was assigned."""
     acknowledged: int
+    owed_events: int
+    """How many of the numbers that are not acknowledged still have their event."""
+    lag_bytes: int
 
     @property
     def lag_events(self) -> int:
@@ -304,12 +308,16 @@ class PeerStatus:
     def outbound(self) -> Iterator[OutboundStatus]:
         """Yields the stream to each consumer."""
         for name, stream in self._edl.producer.streams.items():
-            yield OutboundStatus(name, stream.number, stream.acknowledged)
+            yield OutboundStatus(
+                name, stream.number, stream.acknowledged, stream.owed_events, stream.owed_bytes
+            )
 
     def dropped_for(self, stream: OutboundStatus) -> int:
-        """Returns how many events owed to a consumer the operator's limit has dropped."""
-        most = self._iil.tuning.most_owed
-        return int(stream.lag_events - most) if stream.lag_events > most else 0
+        """Returns how many events owed to a consumer the operator's limits have dropped."""
+        tuning = self._iil.tuning
+        if min(tuning.most_owed, tuning.most_owed_bytes) == inf:
+            return 0
+        return stream.lag_events - stream.owed_events
 
     def inbound(self) -> Iterator[InboundStatus]:
         """Yields the stream from each incarnation of each producer."""

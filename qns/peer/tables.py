@@ -267,6 +267,8 @@ class OwedRow(NamedTuple):
     number: int
     epoch: int
     event: str
+    size: int = 0
+    """The bytes of the event; 0 if an earlier release made the row."""
 
 
 class DeadLetterRow(NamedTuple):

@@ -29,6 +29,12 @@ class Tuning:
     that its stored view counts."""
     lease_s: float = 60.0
     """How long a member of a delivery group has to acknowledge."""
+    requests_per_s: int = 5_000
+    """The quota of one member: its requests in a second; beyond it they are refused for now."""
+    bytes_per_s: int = 50_000_000
+    """The quota of one member: the bytes of its requests in a second."""
+    cpu_share: float = 0.6
+    """The quota of one member: the CPU time that its requests may take, in seconds a second."""
     notifications_per_call: int = 100
     bytes_per_call: int = 524_288
     """Bytes of events in one call to a peer or one answer to a user; one event may be larger."""
@@ -36,6 +42,8 @@ class Tuning:
     """The limit of early entries that are held back for one producer."""
     most_view_elements: int = 100_000
     """The limit of elements in the view of one consumer."""
+    most_view_terms: int = 1_000_000
+    """The limit of terms of all elements in the view of one consumer together."""
     most_custody: int = 100_000
     most_dead_letters: int = 1_000
     """The limit of dead letters with events of one source for one receiver."""
@@ -48,6 +56,8 @@ class Tuning:
     oldest is dropped, and declared to the reader."""
     most_owed: float = inf
     """The operator's retention limit: events owed to one consumer; beyond it, a declared skip."""
+    most_owed_bytes: float = inf
+    """As most_owed, in bytes of events."""
     owed_in_memory: int = 2_000
     """Rows of events owed to one consumer that are kept in memory; the others are on the disk."""
     unread_in_memory: int = 2_000

@@ -7,7 +7,7 @@ for whoever drives the peer. Nothing leaves the peer before the transaction is c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from qns.peer.outcomes import Incident, IncidentKind, Outcomes
 from qns.peer.tables import Key, Row, Table
 
 Record = dict[str, Any]
+Stopwatch = Callable[[], float]
+"""Returns seconds that only grow. It serves to measure; nothing that a peer does depends on it."""
 _NO_CHANGES: Final[Mapping[Key, Any]] = {}
 
 
@@ -68,9 +70,17 @@ class Transaction:
         yield from self._changes.items()
 
 
+def no_stopwatch() -> float:
+    """Measures nothing, so that a simulated peer needs no clock."""
+    return 0.0
+
+
 @dataclass(slots=True)
 class Turn:
     now: float
+    stopwatch: Stopwatch = no_stopwatch
+    costs: dict[str, float] = field(default_factory=dict)
+    """Member -> the seconds that its requests have taken in this turn."""
     transaction: Transaction = field(default_factory=Transaction)
     records: list[Record] = field(default_factory=list)
     """What happened, for the history (docs/history.md). An event is still an `Event` here."""
@@ -86,6 +96,10 @@ class Turn:
     @property
     def has_outcomes(self) -> bool:
         return self._outcomes is not None
+
+    def charge(self, member: str, begun: float) -> None:
+        """Adds the time since `begun` on the stopwatch to what the member has cost."""
+        self.costs[member] = self.costs.get(member, 0.0) + self.stopwatch() - begun
 
     def put(self, table: Table[Row], row: Row) -> None:
         self.transaction.put(table, row)

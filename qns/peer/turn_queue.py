@@ -8,7 +8,7 @@ driver and the simulator both run their peers with it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -59,6 +59,7 @@ class TurnQueue:
     _committing: CommitGroup | None = None
     _beginning: list[PendingInput] = field(default_factory=list)
     """The inputs of the turn that runs."""
+    _costs: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of inputs that wait for a turn."""
@@ -98,8 +99,14 @@ class TurnQueue:
             begun = gateway.begin([each.input for each in batch], now, ahead=not self.is_idle)
             self._begun.transaction.add(begun.transaction)
             self._begun.turns.append(UncommittedTurn(batch, begun.effects, now))
+            self._costs = begun.effects.costs
             self._beginning = []
         return bool(self._waiting) and not self.is_committing
+
+    def take_costs(self) -> Mapping[str, float]:
+        """Returns, once, what the requests of each member have cost in the last turn."""
+        costs, self._costs = self._costs, {}
+        return costs
 
     def begin_commit(self) -> Transaction | None:
         """Takes the turns that have begun; returns what to commit.

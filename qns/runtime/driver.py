@@ -8,7 +8,7 @@ is then opened again after a pause, and meanwhile every request is answered with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -47,6 +47,9 @@ SendToPeer = Callable[[Send], Awaitable[Envelope | str]]
 """Sends a request to another peer; returns its answer, or why there is none."""
 Observer = Callable[[Outcomes, float], None]
 """Callback that receives the outcomes of a committed turn, and its time."""
+OnTurn = Callable[[Mapping[str, float]], None]
+"""Callback that receives how many seconds of CPU time the requests of each member took in
+a turn."""
 OnCommit = Callable[[float], None]
 """Callback that receives how many seconds a commit took."""
 
@@ -65,6 +68,7 @@ class Driver:
     send_to_peer: SendToPeer
     observers: tuple[Observer, ...] = ()
     on_commit: OnCommit = lambda _: None
+    on_turn: OnTurn = lambda _: None
     refuse: Callable[[Input], Busy | None] = lambda _: None
     """Returns an error for an input that the peer does not accept at present."""
     most_waiting: int = MOST_WAITING
@@ -193,13 +197,17 @@ class Driver:
                 if self._chores:
                     await self._run_chore()
                     continue
-                if self._queue.begin_turn(self.gateway, self.now()):
-                    self._wake.set()
+                self._begin_turn()
                 self._begin_commit()
             except Exception as error:
                 if not isinstance(error, QnsError):
                     log_exception("a turn failed")
                 await self._failed(error)
+
+    def _begin_turn(self) -> None:
+        if self._queue.begin_turn(self.gateway, self.now()):
+            self._wake.set()
+        self.on_turn(self._queue.take_costs())
 
     async def _run_chore(self) -> None:
         """Runs a chore as soon as the commits that have begun are done; no turn begins before."""

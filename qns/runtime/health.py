@@ -26,6 +26,7 @@ from qns.runtime.incidents import LOST_STORE, TWIN
 from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.own_key import OwnKey
 from qns.runtime.own_seal import OwnSeal
+from qns.runtime.quotas import Quotas
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.runtime.seal_health import of_call_key, of_other_seals, of_own_seal
 from qns.soap.ws_signing import CallSigner
@@ -61,6 +62,7 @@ class Health:
     """The certificate for other peers; None if this peer uses only loopback."""
     seal: OwnSeal | None = None
     call_key: OwnKey[CallSigner] | None = None
+    quotas: Quotas | None = None
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -109,6 +111,7 @@ class Health:
             *_of_producers(status, self.driver.now()),
             *_of_queues(status),
             *self._of_subscriptions(status),
+            *_of_quotas(self.quotas),
         ]
         return sorted(found, key=lambda reason: reason.status, reverse=True)
 
@@ -308,6 +311,16 @@ def _of_producers(status: PeerStatus, now: float) -> Iterator[Reason]:
             )
 
 
+def _of_quotas(quotas: Quotas | None) -> Iterator[Reason]:
+    for member, quota, refused, _ in quotas.recent_excesses() if quotas is not None else ():
+        yield Reason(
+            ReasonKind.QUOTA_EXCEEDED,
+            f"{member} exceeds the quota {quota}: {refused:,} of its requests were refused for now",
+            f"ask the operator of {member} what it sends; if it needs that, raise tuning.{quota} "
+            "and restart this peer",
+        )
+
+
 def _of_queues(status: PeerStatus) -> Iterator[Reason]:
     letters = status.dead_letters
     if letters:
@@ -332,6 +345,6 @@ def _of_queues(status: PeerStatus) -> Iterator[Reason]:
         if dropped:
             yield Reason(
                 ReasonKind.DROPPED_EVENTS,
-                f"the limit most_owed has dropped {dropped:,} events that were owed to "
-                f"{stream.consumer}",
+                f"the limit most_owed or most_owed_bytes has dropped {dropped:,} events that were "
+                f"owed to {stream.consumer}",
             )

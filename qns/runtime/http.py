@@ -25,6 +25,8 @@ from qns.runtime.tls_listener import TlsListener
 
 KEPT_S: Final = 75.0
 """How long an idle or a new connection is kept: longer than clients keep an idle connection."""
+MOST_OF_MEMBER: Final = 16
+"""The most connections of one member; a peer of QNS has one, and a few for its operator."""
 LINGER_S: Final = 2.0
 """How long the rest of a rejected request is read, so that the sender can read the response."""
 
@@ -39,8 +41,8 @@ _TOO_MANY: Final = (
 
 Respond = Callable[[Response], None]
 """Sends the response. Further calls, and calls after the client has disconnected, do nothing."""
-Handle = Callable[[Request, Respond], "asyncio.Task[None] | None"]
-"""Handles a request. A task that it returns is cancelled when the client disconnects."""
+Handle = Callable[[Request, Respond], "asyncio.Future[None] | None"]
+"""Handles a request. A future that it returns is cancelled when the client disconnects."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,9 +98,23 @@ class HttpServer:
         """
         waiting = [each for each in self.connections if each.is_waiting]
         number = max(1, self.most_connections // 100)
-        for each in nsmallest(number, waiting, key=_Connection.precedence):
+        for each in nsmallest(number, waiting, key=_precedence):
             each.give_way()
         return bool(waiting)
+
+    def make_room_for(self, member: str) -> bool:
+        """Closes an idle connection of a member that has too many; False if all are in use."""
+        its = [
+            each
+            for each in self.connections
+            if each.identity is not None and each.identity.organisation == member
+        ]
+        if len(its) < MOST_OF_MEMBER:
+            return True
+        idle = min((each for each in its if each.is_idle), key=_precedence, default=None)
+        if idle is not None:
+            idle.give_way()
+        return idle is not None
 
     def connection_closed(self, connection: _Connection) -> None:
         self.connections.discard(connection)
@@ -113,7 +129,7 @@ class _Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._job: Job | None = None
         """The job that is being handled."""
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Future[None] | None = None
         """The task that handles it, if there is one."""
         self._is_processing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -133,6 +149,11 @@ class _Connection(asyncio.Protocol):
         """True if no request is being handled."""
         return self._job is None
 
+    @property
+    def is_idle(self) -> bool:
+        """True if it waits, has served a request and receives none."""
+        return self._job is None and self._has_served and not self._reader.has_begun
+
     def precedence(self) -> tuple[bool, float]:
         """Returns a key: of two connections that wait, the one with the smaller key gives way."""
         return self._has_served, self._idle_since
@@ -148,6 +169,9 @@ class _Connection(asyncio.Protocol):
             if self.identity is None:
                 self._close_with(b"")
                 return
+        if self.identity is not None and not server.make_room_for(self.identity.organisation):
+            self._close_with(_TOO_MANY)
+            return
         if len(server.connections) >= server.most_connections and not server.make_room():
             self._close_with(_TOO_MANY)
             return
@@ -221,7 +245,11 @@ class _Connection(asyncio.Protocol):
             reader.expects_continue = False
             self._transport.write(_CONTINUE)
         self._process_jobs()
-        if reader.jobs and self._is_reading and not self._transport.is_closing():
+        if reader.jobs:
+            self._pause_reading()
+
+    def _pause_reading(self) -> None:
+        if self._is_reading and not self._transport.is_closing():
             self._is_reading = False
             self._transport.pause_reading()
 
@@ -285,6 +313,8 @@ class _Connection(asyncio.Protocol):
             respond(Response(500, b""))
         else:
             self._task = task if self._job is job else None
+            if self._task is not None and self.identity is not None:
+                self._pause_reading()  # its turn has not come: what it sends meanwhile can wait
 
     def _respond(self, job: Job, response: Response) -> None:
         if self._job is not job:
@@ -305,6 +335,10 @@ class _Connection(asyncio.Protocol):
             self._loop.call_later(LINGER_S, self._transport.close)
         else:
             self._transport.close()
+
+
+def _precedence(connection: _Connection) -> tuple[bool, float]:
+    return connection.precedence()
 
 
 def _address(transport: asyncio.BaseTransport) -> str:

@@ -66,6 +66,11 @@ class RequestReader:
         self._received = 0
         self.on_message_begin()
 
+    @property
+    def has_begun(self) -> bool:
+        """True if some bytes of a request have arrived, and not all."""
+        return self._received > 0
+
     def feed(self, data: bytes) -> None:
         while data and not self.has_ended:
             self._received += len(data)

@@ -24,6 +24,7 @@ from qns.peer.outcomes import IncidentKind, Outcomes
 from qns.peer.status import PeerStatus
 from qns.runtime.driver import Driver
 from qns.runtime.health import Health, free_bytes, store_bytes
+from qns.runtime.quotas import Quotas
 from qns.runtime.reasons import DEGRADED, FAILING, OK, ReasonKind, overall_status
 from qns.runtime.traffic import Traffic
 
@@ -165,6 +166,7 @@ class _OfPeer(Collector):
         yield _wrong_seals(status)
         yield from _of_queues(status, self._driver.now())
         yield from _of_merging(status)
+        yield _refusals(self._health.quotas)
         yield from self._soap()
 
     def _of_health(self) -> Iterator[Metric]:
@@ -224,9 +226,16 @@ def _of_consumers(status: PeerStatus) -> Iterator[Metric]:
         "Events owed to a consumer and not acknowledged.",
         labels=("consumer",),
     )
+    size = GaugeMetricFamily(
+        "qns_consumer_lag_bytes",
+        "Bytes of the events owed to a consumer and not acknowledged.",
+        labels=("consumer",),
+    )
     for stream in status.outbound():
         lag.add_metric((stream.consumer,), stream.lag_events)
+        size.add_metric((stream.consumer,), stream.lag_bytes)
     yield lag
+    yield size
 
 
 def _wrong_seals(status: PeerStatus) -> Metric:
@@ -237,6 +246,17 @@ def _wrong_seals(status: PeerStatus) -> Metric:
     )
     for member, each in status.wrong_seals.items():
         refused.add_metric((member,), each.number)
+    return refused
+
+
+def _refusals(quotas: Quotas | None) -> Metric:
+    refused = CounterMetricFamily(
+        "qns_quota_refusals",
+        "Requests that were refused for now because their sender has used up a quota.",
+        labels=("member", "quota"),
+    )
+    for each in quotas.excesses() if quotas is not None else ():
+        refused.add_metric((each.member, each.quota), each.refused)
     return refused
 
 

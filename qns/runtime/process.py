@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import time
+from time import thread_time, time
 from typing import Final
 
 from qns import __version__
@@ -41,6 +41,7 @@ from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.own_key import OwnKey
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.peer_tls import PeerTls
+from qns.runtime.quotas import Quotas
 from qns.runtime.rehearsal import rehearse
 from qns.runtime.reload import reload
 from qns.runtime.server import MOST_CONNECTIONS, Server
@@ -177,6 +178,7 @@ class Running:
         metrics = Metrics(traffic)
         stores = Stores(configuration, seal)
         drain = Drain(configuration.drain)
+        quotas = Quotas(configuration.tuning, lambda: driver.status.federation.organisations)
         # The driver needs the transport, and the transport gets endpoints from the driver's peer.
         settings = configuration.ws_security
         signed = settings and SignedMessages(
@@ -193,6 +195,7 @@ class Running:
             transport.send,
             observers=(metrics.observe, Incidents().observe, *_observers(tls)),
             on_commit=metrics.committed,
+            on_turn=quotas.charge_all,
             refuse=drain.refusal,
         )
         try:
@@ -206,11 +209,13 @@ class Running:
         if tls is not None:
             own, tls.federation = tls.own, lambda: driver.status.federation
         served = configuration.served
-        health = Health(driver, configuration.store, time(), drain, served, own, seal, call_key)
+        health = Health(
+            driver, configuration.store, time(), drain, served, own, seal, call_key, quotas
+        )
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
         endpoints = Endpoints(driver, signed.checks() if signed else None)
-        server = Server(driver, endpoints, health, metrics, traffic, most, tls=tls)
+        server = Server(driver, endpoints, health, metrics, traffic, most, quotas=quotas, tls=tls)
         context = Context(configuration, driver, health, metrics, drain, tls)
         admin = AdminServer(configuration.admin, context)
         upkeep = StoreUpkeep(driver, stores.current)
@@ -286,6 +291,7 @@ class Stores:
                 anchor=configuration.anchor,
                 epoch_scatter=EPOCH_SCATTER,
                 signer=self.seal,
+                stopwatch=thread_time,
             ),
             self._store,
             configuration.lineage,

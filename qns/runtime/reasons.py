@@ -51,6 +51,7 @@ class ReasonKind(Enum):
     CERTIFICATE_EXPIRES = "certificate_expires"
     NO_SEAL = "no_seal"
     WRONG_SEALS = "wrong_seals"
+    QUOTA_EXCEEDED = "quota_exceeded"
 
 
 class Remedy(NamedTuple):
@@ -158,7 +159,8 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
         "qns pull",
     ),
     ReasonKind.DROPPED_EVENTS: Remedy(
-        "ask that organisation to start its peer, or raise tuning.most_owed and restart this one",
+        "ask that organisation to start its peer, or raise tuning.most_owed or "
+        "tuning.most_owed_bytes and restart this one",
         "qns peer connections",
     ),
     ReasonKind.BUFFER_FULL: Remedy(
@@ -192,6 +194,11 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
     ReasonKind.WRONG_SEALS: Remedy(
         "nothing is lost: the producers send these events again; ask the operator of that member "
         "whether its certificate has changed, or whether it forges events",
+        "qns peer connections",
+    ),
+    ReasonKind.QUOTA_EXCEEDED: Remedy(
+        "ask the operator of that member what it sends; if it needs that, raise the quota in "
+        "[tuning] and restart this peer",
         "qns peer connections",
     ),
 }

@@ -13,13 +13,12 @@ import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Final
 from urllib.parse import parse_qsl
 
 from qns.edl.messages import Done, Envelope, Fault, SendAll
-from qns.errors import Busy, DocumentError, NotAllowed, QnsError, StoreFailed, shorten
-from qns.iil.requests import Deliveries, Publish, PullDeliveries
+from qns.errors import Busy, NotAllowed, shorten
+from qns.iil.requests import Deliveries, PullDeliveries
 from qns.iil.requests import Request as LocalRequest
 from qns.peer.inputs import Output, Received
 from qns.peer.turn_queue import OnAnswer
@@ -29,13 +28,15 @@ from qns.runtime.driver import Driver
 from qns.runtime.health import Health
 from qns.runtime.http import Handle, HttpServer, Respond
 from qns.runtime.http_messages import Request, Response
-from qns.runtime.log_reason import log_reason
-from qns.runtime.logs import LOG, log_event, log_exception
+from qns.runtime.logs import log_event
 from qns.runtime.metrics import Metrics
 from qns.runtime.peer_tls import PeerTls
+from qns.runtime.posted_call import PostedCall
+from qns.runtime.quotas import Quotas
+from qns.runtime.sequencer import Sequencer
 from qns.runtime.tls_listener import TlsListener
-from qns.runtime.traffic import RECEIVED, Traffic
-from qns.soap.endpoint import Call, Endpoint, HttpReply, SoapRefusal
+from qns.runtime.traffic import Traffic
+from qns.soap.endpoint import Call, Endpoint
 from qns.soap.hardening import LOCAL, PEER
 from qns.soap.parts import Assembly, PartedChange, ViewPart
 from qns.soap.shapes import Port
@@ -71,6 +72,8 @@ class Server:
     body_within_s: float = BODY_WITHIN_S
     parts: Assembly = field(default_factory=Assembly)
     admission: Admission = field(init=False)
+    sequencer: Sequencer = field(default_factory=Sequencer)
+    quotas: Quotas = field(default_factory=Quotas)
     tls: PeerTls | None = None
     """Who may call the port Peer; None if it is served in plain HTTP beside the port Local."""
     _http: HttpServer | None = None
@@ -126,18 +129,18 @@ class Server:
 
     # --- HTTP -------------------------------------------------------------------------------------
 
-    def _handle(self, request: Request, respond: Respond) -> asyncio.Task[None] | None:
+    def _handle(self, request: Request, respond: Respond) -> asyncio.Future[None] | None:
         path = request.path
         port = _PORTS.get(path)
         if port is not None and request.method == "POST":
             if port is Port.PEER and self.tls is not None:
                 respond(_text(404, _PEER_IS_ELSEWHERE))
                 return None
-            return _Posted(self, port, self.endpoint(), respond, request).begin()
+            return PostedCall(self, port, self.endpoint(), respond, request).begin()
         respond(self._other(path, port, request))
         return None
 
-    def _handle_member(self, request: Request, respond: Respond) -> asyncio.Task[None] | None:
+    def _handle_member(self, request: Request, respond: Respond) -> asyncio.Future[None] | None:
         """Handles a request on the listener of the members."""
         assert self.tls is not None
         member = self.tls.organisation(request.identity)
@@ -145,7 +148,8 @@ class Server:
             log_event(logging.WARNING, _NOT_NAMED, address=request.address)
             respond(_text(403, f"{_NOT_NAMED}: its certificate is not in force"))
         elif request.path == "/peer" and request.method == "POST":
-            return _Posted(self, Port.PEER, self.endpoint(), respond, request, member).begin()
+            call = PostedCall(self, Port.PEER, self.endpoint(), respond, request, member)
+            return self.sequencer.run(member, call.begin_in_turn)
         elif request.path == "/peer":
             respond(self._other(request.path, Port.PEER, request))
         elif request.path == "/health" and request.method == "GET":
@@ -172,11 +176,18 @@ class Server:
             return Response(200, *self.metrics.page())
         asked = parse_qsl(request.query, keep_blank_values=True)
         if port is not None and "wsdl" in {name.lower() for name, _ in asked}:
-            wsdl = self.endpoint().wsdl(self._url, first=port)
+            wsdl = self.endpoint().wsdl(self._url_for(request), first=port)
             return Response(200, wsdl, "text/xml; charset=utf-8")
         if port is not None:
             return _text(405, "send SOAP requests with POST; the contract is at ?wsdl")
         return _text(404, _NOT_FOUND)
+
+    def _url_for(self, request: Request) -> str:
+        """Returns the address at which this client calls: a member at that of the document."""
+        status = self.driver.status
+        if request.identity is None or not status.is_member:
+            return self._url
+        return f"{status.federation[status.organisation].endpoint.rstrip('/')}/"
 
     # --- SOAP -------------------------------------------------------------------------------------
 
@@ -244,138 +255,6 @@ class Server:
     @property
     def _is_closing(self) -> bool:
         return self._http is None or not self._http.is_serving
-
-
-@dataclass(slots=True, eq=False)
-class _Posted:
-    """A SOAP call in progress, from the bytes of the request to those of the answer."""
-
-    server: Server
-    port: Port
-    endpoint: Endpoint
-    respond: Respond
-    request: Request
-    member: str | None = None
-    """The organisation whose connection it is; None if connections are not authenticated."""
-    started: float = field(default_factory=perf_counter)
-    call: Call | None = None
-    is_admitted: bool = False
-
-    def begin(self) -> asyncio.Task[None] | None:
-        request = self.request
-        if request.flaw is not None:
-            status, problem, remedy = request.flaw
-            flaw = DocumentError(problem, remedy=remedy)
-            self._answer(self.endpoint.refusal(flaw)._replace(status=status), "refused", flaw)
-            return None
-        self.is_admitted = self.server.admission.admit(self.port)
-        if not self.is_admitted:
-            busy = Busy("too many requests are being handled", remedy="try again later")
-            self._answer(self.endpoint.refusal(busy), "busy", busy)
-            return None
-        try:
-            self.call = call = self.endpoint.decode(self.port, request.headers, request.body)
-            if call.wait_s and isinstance(call.input, PullDeliveries):
-                return asyncio.get_running_loop().create_task(self._wait(call))
-            self.server.ask(call.input, self.answered, self.member)
-        except SoapRefusal as refusal:
-            self._answer(refusal.reply, "refused", refusal.error)
-        except Exception:
-            self._fail()
-        return None
-
-    async def _wait(self, call: Call) -> None:
-        try:
-            self.answered(await self.server.deliveries(call))
-        except asyncio.CancelledError:  # the client has disconnected
-            self._release()
-            raise
-        except Exception:
-            self._fail()
-
-    def answered(self, output: Output | Exception) -> None:
-        if isinstance(output, Exception) and not isinstance(output, QnsError):
-            self._answer(self.endpoint.failure(self.call), "failure")  # the driver has logged it
-            return
-        try:
-            assert self.call is not None
-            assert output is not None, "every request has an answer"
-            reply = self.endpoint.reply(self.call, output)
-            self._answer(reply, _outcome(output), _problem(output))
-        except Exception:
-            self._fail()
-
-    def _fail(self) -> None:
-        """Logs the current exception and answers with a fault that does not mention it."""
-        log_exception("a request failed", operation=self.call.operation if self.call else "")
-        self._answer(self.endpoint.failure(self.call), "failure")
-
-    def _release(self) -> None:
-        if self.is_admitted:
-            self.is_admitted = False
-            self.server.admission.release(self.port)
-
-    def _answer(
-        self, reply: HttpReply, outcome: str, problem: QnsError | Fault | None = None
-    ) -> None:
-        self._release()
-        operation = self.call.operation if self.call is not None else "unreadable"
-        port = self.port.value
-        self.server.traffic.count(
-            port, operation, RECEIVED, outcome, len(self.request.body), len(reply.body)
-        )
-        if problem is not None:
-            words = "a request was refused"
-            if outcome == "busy":
-                words = "a request was not served and may be repeated"
-            self._log(logging.WARNING, words, operation, outcome, problem)
-        if LOG.isEnabledFor(logging.DEBUG):
-            self._log(logging.DEBUG, "answered", operation, outcome, problem)
-        self.respond(Response(*reply))
-
-    def _log(
-        self,
-        level: int,
-        words: str,
-        operation: str,
-        outcome: str,
-        problem: QnsError | Fault | None,
-    ) -> None:
-        """Logs the call with its caller and the reason, without its content."""
-        fields: dict[str, object] = {"port": self.port.value, "operation": operation}
-        if problem is not None:
-            fields["reason"] = problem.reason if isinstance(problem, Fault) else log_reason(problem)
-        fields["outcome"] = outcome
-        call = self.call
-        if call is not None:
-            fields |= {"caller": _caller(call), "message_id": call.message_id}
-        if self.member is not None:
-            fields["member"] = self.member
-        fields["address"] = self.request.address
-        log_event(level, words, **fields, ms=round((perf_counter() - self.started) * 1000, 3))
-
-
-def _caller(call: Call) -> str:
-    """Returns who makes the call, as the call claims: an organisation or a user."""
-    match call.input:
-        case Received(envelope=envelope):
-            return envelope.sender
-        case Publish(event=event):
-            return event.source
-        case request:
-            return str(getattr(request, "owner", ""))
-
-
-def _problem(output: Output) -> QnsError | Fault | None:
-    if isinstance(output, Envelope):
-        return output.body if isinstance(output.body, Fault) else None
-    return output if isinstance(output, QnsError) else None
-
-
-def _outcome(output: Output) -> str:
-    if isinstance(output, QnsError):
-        return "busy" if isinstance(output, Busy | StoreFailed) else "fault"
-    return "fault" if isinstance(output, Envelope) and isinstance(output.body, Fault) else "ok"
 
 
 def _is_any_host(_: str) -> bool:

@@ -16,14 +16,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
+from time import monotonic
 from typing import Final
 
 from qns.runtime.causes import tls_cause
 from qns.runtime.logs import log_event, log_exception
+from qns.runtime.quotas import Bucket
 
 HANDSHAKE_WITHIN_S: Final = 5.0
 MOST_HANDSHAKES: Final = 128
 MOST_HANDSHAKES_PER_ADDRESS: Final = 32
+HANDSHAKES_PER_S: Final = 100
+"""How many handshakes of one address begin in a second: each costs about a millisecond, whether its
+connection stays or not."""
+_MOST_ADDRESSES: Final = 10_000
 _GOODBYE_WITHIN_S: Final = 2.0
 """How long a closed connection waits for the end of the other side."""
 _ACCEPTS_PER_RUN: Final = 16
@@ -38,6 +44,8 @@ class TlsListener:
     context: Callable[[], ssl.SSLContext]
     """Returns the context for a new connection."""
     _unfinished: Counter[str] = field(default_factory=Counter)
+    _begun: dict[str, Bucket] = field(default_factory=dict)
+    """Address -> the handshakes that it may begin now."""
     _handshakes: set[asyncio.Task[None]] = field(default_factory=set)
     _socket: socket.socket | None = None
     _accepting: asyncio.Task[None] | None = None
@@ -97,6 +105,14 @@ class TlsListener:
             return f"{MOST_HANDSHAKES_PER_ADDRESS} handshakes with this address are unfinished"
         if len(self._handshakes) >= MOST_HANDSHAKES:
             return f"{MOST_HANDSHAKES} handshakes are unfinished"
+        now, bucket = monotonic(), self._begun.get(origin)
+        if bucket is None:
+            if len(self._begun) >= _MOST_ADDRESSES:
+                self._begun.clear()
+            bucket = self._begun[origin] = Bucket(HANDSHAKES_PER_S, now)
+        if bucket.wait_s(now):
+            return f"{HANDSHAKES_PER_S} handshakes of this address have begun in a second"
+        bucket.take(now, 1)
         return ""
 
     def _finished(self, origin: str, task: asyncio.Task[None]) -> None:

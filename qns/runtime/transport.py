@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -28,6 +29,7 @@ from qns.runtime.traffic import SENT, Traffic
 from qns.soap.hardening import PEER
 from qns.soap.parts import in_parts
 from qns.soap.peer_client import read_reply, write_call
+from qns.soap.retry_after import RETRY_AFTER, read_retry_after
 from qns.soap.shapes import Port
 
 CONNECT_WITHIN_S: Final = 5.0
@@ -142,6 +144,7 @@ class Transport:
                 content = await _content(response)
                 size = len(content)
                 answer = read_reply(envelope, response.status, content, to)
+                answer = _with_pause(answer, read_retry_after(response.headers.get(RETRY_AFTER)))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             outcome = "timeout" if isinstance(error, TimeoutError) else "unanswered"
             answer = cause_of(error, has_tls=self._tls is not None)
@@ -194,6 +197,13 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
             raise aiohttp.ClientPayloadError(f"the reply has more than {PEER.bytes:,} bytes")
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _with_pause(answer: Envelope | str, pause_s: float) -> Envelope | str:
+    """Returns the answer; a fault that is not for good gets the pause that HTTP asks for."""
+    if isinstance(answer, str) or not isinstance(answer.body, Fault) or answer.body.permanent:
+        return answer
+    return answer._replace(body=replace(answer.body, retry_after_s=pause_s)) if pause_s else answer
 
 
 def _outcome(answer: Envelope | str) -> str:

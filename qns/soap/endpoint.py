@@ -142,6 +142,11 @@ class Endpoint:
         """Returns the reply to a request that is rejected before it is read."""
         return _refusal(problem, "")
 
+    def busy(self, envelope: Envelope, message_id: str = "") -> HttpReply:
+        """Returns the reply to a request of a peer that is refused for now, in an envelope."""
+        assert isinstance(envelope.body, Fault)
+        return _peer_fault(envelope, envelope.body, message_id)
+
     def wsdl(self, base_url: str, first: Port = Port.PEER) -> bytes:
         """Returns the WSDL; most SOAP stacks use the port that it lists first."""
         return wsdl(base_url, first)

@@ -273,6 +273,11 @@ CREATE TABLE former_seals (
 ) STRICT, WITHOUT ROWID;
 """
 
+_OWED_BYTES: Final = """
+-- How many bytes are owed to a consumer is known without reading the events.
+ALTER TABLE owed ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
@@ -282,6 +287,7 @@ MIGRATIONS: Final = (
     Migration(6, "queues of users on the disk", _QUEUES_ON_DISK),
     Migration(7, "how far a stream had come before it was set back", _REACHED),
     Migration(8, "seal certificates of organisations that have left", _FORMER_SEALS),
+    Migration(9, "the bytes of what is owed", _OWED_BYTES),
 )
 
 

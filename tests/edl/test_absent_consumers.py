@@ -211,3 +211,42 @@ def test_event_that_arrives_late_is_available_only_as_long_as_at_its_producer() 
     subscribe(world, "C", "late")
     world.run_for(5.0)
     assert delivered(world, "C") == ["e1"]
+
+
+def test_owed_bytes_beyond_the_limit_are_dropped_and_declared() -> None:
+    world = world_of("P", "C", most_owed_bytes=1_000)
+    subscribe(world, "C")
+    world.run_for(2.0)
+    world.kill("C")
+    ids = [f"e{number}" for number in range(30)]
+    publish(world, "P", *ids)
+    stream = peer_of(world, "P").edl.producer.streams["C"]
+    (size,) = {len(peer_of(world, "P").log["P", id].xml) for id in ids[-2:]}
+    kept = 1_000 // size
+    assert stream.owed_bytes <= 1_000
+    assert stream.owed_events == kept
+    (status,) = peer_of(world, "P").status.outbound()
+    assert peer_of(world, "P").status.dropped_for(status) == 30 - kept
+    world.kill("P")
+    world.start("P")
+    stream = peer_of(world, "P").edl.producer.streams["C"]
+    assert (stream.owed_events, stream.owed_bytes) == (kept, kept * size)
+    world.start("C")
+    world.run_for(30.0)
+    assert delivered(world, "C") == ids[-kept:]
+    stream = peer_of(world, "P").edl.producer.streams["C"]
+    assert (stream.owed_events, stream.owed_bytes) == (0, 0)
+
+
+def test_newest_event_is_kept_although_it_is_larger_than_the_limit() -> None:
+    world = world_of("P", "C", most_owed_bytes=1)
+    subscribe(world, "C")
+    world.run_for(2.0)
+    world.kill("C")
+    publish(world, "P", "e1", "e2")
+    stream = peer_of(world, "P").edl.producer.streams["C"]
+    assert [row.event for row in stream.owed.between(1, 2)] == ["e2"]
+    world.start("C")
+    world.run_for(30.0)
+    assert delivered(world, "C")[-1] == "e2"
+    assert not peer_of(world, "P").edl.producer.streams["C"].owes

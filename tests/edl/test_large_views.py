@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from qns.d2q.event_json import EventReader
@@ -49,8 +51,8 @@ def test_large_view_is_read_over_several_turns_and_takes_effect_as_a_whole(lone:
     turns = 0
     while table.reader.is_reading:
         assert not table.view("C")
-        assert lone.last.wake_at <= lone.now
-        lone.wait(0.01)
+        assert lone.last.wake_at <= lone.now + view_reader.PAUSE_S
+        lone.wait(view_reader.PAUSE_S)
         turns += 1
     assert 3 <= turns <= 5
     assert isinstance(lone.request("C"), Gossip)  # so that the consumer repeats the change soon
@@ -66,6 +68,24 @@ def test_other_requests_are_served_while_a_large_view_is_read(lone: LonePeer) ->
     assert isinstance(lone.request("C"), Notify)
 
 
+def test_busy_peer_reads_no_slice_before_the_pause_is_over(lone: LonePeer) -> None:
+    """Each request of others makes a turn: not each turn reads a slice."""
+    lone.receive("C", change_of(*map(element, range(10))))
+    unread = len(lone.peer.edl.producer.table.reader._unread["C"])
+    for _ in range(20):
+        lone.wait(view_reader.PAUSE_S / 100)
+    assert len(lone.peer.edl.producer.table.reader._unread["C"]) == unread
+
+
+def test_reading_a_view_is_charged_to_its_consumer(lone: LonePeer) -> None:
+    ticks = count()
+    lone.peer.stopwatch = lambda: float(next(ticks))
+    lone.receive("C", change_of(*map(element, range(10))))
+    assert lone.last.costs["C"] > 0
+    lone.wait(view_reader.PAUSE_S)
+    assert lone.last.costs == {"C": 1.0}
+
+
 def test_change_of_a_view_that_is_being_read_replaces_it(lone: LonePeer) -> None:
     lone.receive("C", change_of(*map(element, range(10))))
     newer = change_of(element(1), version=2)
@@ -77,7 +97,7 @@ def test_invalid_element_of_a_large_view_is_refused_for_good(lone: LonePeer) -> 
     change = change_of(*map(element, range(6)), "<nonsense/>")
     reply = lone.receive("C", change)
     for _ in range(10):
-        lone.wait(0.01)
+        lone.wait(view_reader.PAUSE_S)
         reply = lone.receive("C", change)
     assert isinstance(reply, Fault)
     assert reply.permanent
@@ -92,6 +112,26 @@ def test_view_with_too_many_elements_is_refused_and_leaves_the_one_in_force(lone
     assert "21 elements" in reply.reason
     assert "most_view_elements" in reply.reason
     assert list(lone.peer.edl.producer.table.view("C")) == [element(1)]
+
+
+def test_view_with_too_many_terms_is_refused_although_it_has_few_elements() -> None:
+    lone = LonePeer("P", federation("P", "C"), {"most_view_terms": 10})
+    lone.settle()
+    table = lone.peer.edl.producer.table
+    stations = ", ".join(f'"s{number}"' for number in range(20))
+    costly = f"Report where Station in {{{stations}}}"
+    large = write_subscription(interpret(costly, WEATHER), WEATHER).decode()
+    assert isinstance(lone.receive("C", change_of(element(1))), SubChanged)
+    reply = lone.receive("C", change_of(element(1), large, version=2))
+    assert isinstance(reply, Fault)
+    assert reply.permanent
+    assert "most_view_terms" in reply.reason
+    assert list(table.view("C")) == [element(1)]
+    four = [element(number) for number in range(2, 6)]
+    assert isinstance(lone.receive("C", change_of(*four, version=3)), SubChanged)
+    assert table.terms["C"] == 8
+    lone.start()
+    assert lone.peer.edl.producer.table.terms["C"] == 8
 
 
 def test_consumer_of_a_refused_view_names_the_reason_and_still_sends_other_requests() -> None:

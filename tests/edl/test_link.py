@@ -71,3 +71,20 @@ def test_message_from_the_other_peer_shortens_the_pause_and_never_extends_it() -
     assert link.rest_until == 3.0
     link.received(2.5)
     assert link.rest_until == 3.0
+
+
+def test_pause_that_the_other_peer_asks_for_replaces_the_growing_one() -> None:
+    link = Link("P", "C", BACKOFF)
+    for _ in range(6):
+        link.asks(Gossip())
+        link.unanswered(0.0)
+        link.end_rest(inf)
+    link.asks(Gossip())
+    link.refused(0.0, "too many requests", 2.0)
+    assert link.rest_until == 2.0
+    link.received(0.1)
+    assert link.rest_until == 2.0
+    link.end_rest(2.0)
+    link.asks(Gossip())
+    link.refused(2.0, "too many requests", 1e9)
+    assert link.rest_until == 2.0 + LONGEST_S

@@ -24,8 +24,8 @@ from qns.edl.outbound_stream import (
     OutboundStream,
     StreamEvent,
     StreamState,
-    recover_streams,
 )
+from qns.edl.owed_events import recover_streams
 from qns.peer.event_log import EventKey, EventLog, LoggedEvent
 from qns.peer.row_view import RowView
 from qns.peer.tables import CONSUMERS, EVENTS, FENCES, OWED
@@ -163,6 +163,10 @@ class OutboundMachine(RuleBasedStateMachine):
         kept = stream.owed.between(1, stream.number)
         assert {row.number: ("P", row.event) for row in kept} == self.assigned
         assert len(stream.owed) == len(self.assigned)
+        owed = list(stream.owed.between(self.acknowledged + 1, stream.number))
+        assert stream.owed_events == len(owed)
+        assert stream.owed_bytes == sum(row.size for row in owed)
+        assert all(row.size > 0 for row in owed)
         for number, (_, event) in self.assigned.items():
             assert stream.owed.number_of(event) == number
         for logged in self.log:

@@ -154,7 +154,7 @@ DIFFUSION = (
         kind="stability",
         breaks="A changeSub overtakes events that came before it in the same turn.",
         old="            if type(envelope.body) is not Notify:\n"
-        "                self.intake.offer(turn, accepted)\n",
+        "                self._offer(turn, accepted)\n",
         new="",
     ),
     _L(

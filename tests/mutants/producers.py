@@ -273,8 +273,8 @@ PRODUCERS = (
         kind="resending",
         breaks="A published event has no time at which it is sent again.",
         old="        if stream.resend_at is None:\n            stream.resend_at = turn.now + "
-        "self.tuning.resend_after_s\n        if number",
-        new="        if number",
+        "self.tuning.resend_after_s\n        stream.keep_within",
+        new="        stream.keep_within",
     ),
     _P(
         name="overdue-events-not-resent",

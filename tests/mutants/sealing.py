@@ -49,6 +49,18 @@ SEALS = (
         new="        if True:\n            return None\n",
     ),
     _S(
+        name="every-false-signature-checked",
+        breaks="A request of forged items costs one signature check for each item.",
+        old="            if len(self._false) >= MOST_FALSE_SIGNATURES:\n",
+        new="            if False:\n",
+    ),
+    _S(
+        name="false-signatures-counted-for-ever",
+        breaks="A member that was forged once gets no further signature checked.",
+        old="        self._false.clear()\n",
+        new="",
+    ),
+    _S(
         name="event-bytes-not-sealed",
         breaks="A forwarder alters the content of an event.",
         old="    digest = sha256(item.xml).digest()",

@@ -20,6 +20,7 @@ STREAMS = (
     ),
     _O(
         name="outbound-fences-not-recovered",
+        file="qns/edl/owed_events.py",
         kind="recovery after a crash",
         breaks="A producer forgets the fences of its streams at a restart.",
         old="        streams[fence.consumer].fences.append(Fence(fence.epoch, fence.first))",
@@ -57,8 +58,8 @@ STREAMS = (
         name="owed-events-not-held-after-restart",
         kind="recovery after a crash",
         breaks="Events that are owed are deleted after a restart.",
-        old="        if row.number > self.acknowledged:\n            log.owe(",
-        new="        if False:\n            log.owe(",
+        old="        if row.number > self.acknowledged:\n            self._owe(",
+        new="        if False:\n            self._owe(",
     ),
     _W(
         name="number-not-stored",
@@ -107,8 +108,8 @@ STREAMS = (
         name="owed-event-not-held",
         kind="resending",
         breaks="An event that is owed is deleted before it is acknowledged.",
-        old="        log.owe(key)\n",
-        new="",
+        old="        self._owe(row, log)\n        self.put(turn)",
+        new="        self.put(turn)",
     ),
     _O(
         name="entry-without-fences",
@@ -179,14 +180,14 @@ STREAMS = (
         name="fallen-back-events-not-held",
         kind="epochs and incarnations",
         breaks="Events that a restored consumer needs again are not held.",
-        old="            log.owe((self.producer, row.event))\n        self.acknowledged = last",
+        old="            self._owe(row, log)\n        self.acknowledged = last",
         new="            pass\n        self.acknowledged = last",
     ),
     _O(
         name="acknowledged-events-kept",
         kind="what is kept",
         breaks="Acknowledged events are never deleted.",
-        old="            log.settle((self.producer, row.event))\n        self.acknowledged = last",
+        old="            self._settle(row, log)\n        self.acknowledged = last",
         new="            pass\n        self.acknowledged = last",
     ),
     _O(

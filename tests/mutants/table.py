@@ -13,6 +13,7 @@ from tests.mutants.members import MEMBERS
 from tests.mutants.mutant import Mutant
 from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.quotas import QUOTAS
 from tests.mutants.sealing import SEALS
 from tests.mutants.signed_documents import SIGNED_DOCUMENTS
 from tests.mutants.storage import STORAGE
@@ -35,10 +36,12 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *SIGNED_DOCUMENTS,
     *CONNECTIONS,
     *SEALS,
+    *QUOTAS,
 )
 
 _PROTOCOL: Final = (
     "tests/edl/test_seals.py",
+    "tests/edl/test_forged_floods.py",
     "tests/edl/test_merkle.py",
     "tests/peer/test_sealed_peers.py",
     "tests/edl/test_adoption.py",
@@ -80,8 +83,17 @@ _TESTS: Final = {
     ),
     "qns/store": (("tests/store/test_files.py",), ("tests/store", "tests/peer/test_gateway.py")),
     "qns/runtime": (
-        ("tests/runtime/test_driver.py", "tests/runtime/test_clock.py"),
-        ("tests/runtime/test_tls.py", "tests/runtime/test_tls_changes.py"),
+        (
+            "tests/runtime/test_driver.py",
+            "tests/runtime/test_clock.py",
+            "tests/runtime/test_quotas.py",
+            "tests/runtime/test_sequencer.py",
+        ),
+        (
+            "tests/runtime/test_tls.py",
+            "tests/runtime/test_tls_changes.py",
+            "tests/runtime/test_attacks.py",
+        ),
     ),
 }
 """Room -> the tests that notice most of its bugs quickly; then all, also of its neighbours."""

@@ -50,6 +50,7 @@ from qns.runtime.drain import Drain
 from qns.runtime.health import Health
 from qns.runtime.key_files import KeyFiles
 from qns.runtime.own_certificate import OwnCertificate
+from qns.runtime.quotas import Quotas
 from qns.runtime.reasons import FAILING, REMEDIES, Reason, ReasonKind, overall_status
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
@@ -304,6 +305,16 @@ async def member_brings_an_event_without_its_seal(folder: Path) -> list[Reason]:
         item = Notification("CoC", 1, 1, 1, "e1", b"", 0.0, Entry("INPS", 1, 1, 1, 0), ("CoC",))
         await stage.ask(Received(Envelope("CoC", named.version, (), Notify((item,)))))
         return health_of(stage).reasons()
+
+
+@situation(ReasonKind.QUOTA_EXCEEDED)
+async def member_sends_too_many_requests(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        health = health_of(stage)
+        health.quotas = Quotas(Tuning(requests_per_s=1), lambda: ("INAIL",))
+        for _ in range(10):
+            health.quotas.admit("INAIL", 1)
+        return health.reasons()
 
 
 @situation(ReasonKind.UNREACHABLE)

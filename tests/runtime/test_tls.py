@@ -115,6 +115,15 @@ def test_members_see_only_a_few_fields_of_the_health(stage: Stage) -> None:
             assert response.status == 404
 
 
+def test_wsdl_for_members_has_the_endpoint_of_the_document(stage: Stage) -> None:
+    context = context_of(stage.folder, certificate("CoC"))
+    with connected(address_of(stage.federation, "INPS"), context) as connection:
+        connection.request("GET", "/peer?wsdl")
+        wsdl = connection.getresponse().read().decode()
+    assert f'location="{stage.federation["INPS"].endpoint}peer"' in wsdl
+    assert stage.inps.endpoint not in wsdl
+
+
 def test_port_peer_is_not_served_beside_the_port_local(stage: Stage) -> None:
     body, action = write_call(Envelope("CoC", 1, (), FetchDocument()))
     headers = {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": action}

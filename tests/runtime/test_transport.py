@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from qns.d2q.shipped import AGENCIES
-from qns.edl.messages import Done, Envelope, Gossip
+from qns.edl.messages import Done, Envelope, Fault, Gossip
 from qns.edl.requests import Send
 from qns.peer.inputs import Received
 from qns.runtime.causes import BROKEN_OFF, REFUSED, TIMEOUT
@@ -149,3 +149,20 @@ def test_peer_calls_only_http_endpoints_on_loopback(
     assert [record.getMessage() for record in caplog.records] == (
         ["a peer is not called"] if endpoint else []
     )
+
+
+@pytest.mark.parametrize(("more", "pause_s"), [("Retry-After: 3\r\n", 3.0), ("", 0.0)])
+def test_fault_has_the_pause_that_its_response_asks_for(more: str, pause_s: float) -> None:
+    busy = Endpoint(AGENCIES).busy(Envelope("CoC", 1, (), Fault("too many requests")))
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(http(busy.body, "429 Too Many Requests", more))
+        writer.close()
+
+    async def story() -> None:
+        async with other(talk) as endpoint:
+            answer = await send(endpoint)
+        assert answer == Envelope("CoC", 1, (), Fault("too many requests", False, pause_s))
+
+    run(story())

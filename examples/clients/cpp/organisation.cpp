@@ -1,11 +1,13 @@
 // Acts as the peer of CoC and calls the peer of INPS: hello, changeSub, notify.
-// It plays CoC, so the peer of CoC must not run meanwhile: generated/organisation http://127.0.0.1:8701/
+// It plays CoC, so the peer of CoC must not run meanwhile:
+// generated/organisation http://127.0.0.1:8701/, or over mutual TLS:
+// generated/organisation https://127.0.0.1:9701/ FOLDER
 
 #include "peer.h"
 
 int main(int argc, char **argv) {
-    Peer inps(base_of(argc, argv), "peer");
     const std::string me = "CoC";
+    Peer inps(base_of(argc, argv), "peer", folder_of(argc, argv), me);
     qns__Origin origin;
     origin.organisation = me;
     origin.document = 1;  // the version of the federation document

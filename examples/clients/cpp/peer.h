@@ -11,9 +11,20 @@
 
 struct Peer : PeerProxy {
     // gSOAP has one proxy class for both ports; the address selects the port.
-    Peer(const std::string &base, const std::string &port) : address(base + port) {
+    // With a folder it calls over TLS: the certificate of INPS is pinned, and host names do not
+    // matter. With a caller, calls are in the name of this organisation.
+    Peer(const std::string &base, const std::string &port, const char *folder = nullptr,
+         const std::string &caller = "")
+        : address(base + port) {
         soap_endpoint = address.c_str();
         soap_set_mode(soap, SOAP_C_UTFSTRING);  // strings are UTF-8
+        if (!folder) return;
+        const std::string inps = std::string(folder) + "/INPS.tls.pem";
+        // gSOAP reads the key and the certificate of the caller from one file.
+        const std::string own = std::string(folder) + "/" + caller + ".both.pem";
+        must(soap_ssl_client_context(
+            soap, SOAP_SSL_REQUIRE_SERVER_AUTHENTICATION | SOAP_SSL_SKIP_HOST_CHECK,
+            caller.empty() ? nullptr : own.c_str(), nullptr, inps.c_str(), nullptr, nullptr));
     }
 
     // Returns if a call succeeded. Otherwise prints its fault and ends the program.
@@ -55,4 +66,9 @@ inline std::string new_id() {
 
 inline std::string base_of(int argc, char **argv) {
     return argc > 1 ? argv[1] : "http://127.0.0.1:8701/";
+}
+
+// Returns the folder with the certificates, or null for plain HTTP.
+inline const char *folder_of(int argc, char **argv) {
+    return argc > 2 ? argv[2] : nullptr;
 }

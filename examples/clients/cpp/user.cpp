@@ -1,10 +1,10 @@
 // Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
-// generated/user http://127.0.0.1:8701/
+// generated/user http://127.0.0.1:8701/, or over TLS: generated/user https://… FOLDER
 
 #include "peer.h"
 
 int main(int argc, char **argv) {
-    Peer inps(base_of(argc, argv), "local");
+    Peer inps(base_of(argc, argv), "local", folder_of(argc, argv));
     const std::string owner = "anna";
 
     qns__subscribe wanted;

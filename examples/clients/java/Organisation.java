@@ -18,7 +18,8 @@ final class Organisation {
     public static void main(String[] arguments) throws Exception {
         String base = arguments.length > 0 ? arguments[0] : "http://127.0.0.1:8701/";
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        Soap inps = new Soap(base, "peer");
+        String folder = arguments.length > 1 ? arguments[1] : null;
+        Soap inps = new Soap(base, "peer", folder, ME);
 
         // hello compares the states of both peers.
         Element theirs = Soap.first(inps.call("hello", hello(0, 0, 0, EMPTY_VIEW)), "hello");

@@ -29,11 +29,15 @@ final class Soap {
         }
     }
 
-    private final HttpClient http = HttpClient.newHttpClient();
+    private final HttpClient http;
     private final URI address;
 
-    Soap(String base, String port) {
+    /** Calls a port; with a folder over TLS, and with a caller in the name of this organisation. */
+    Soap(String base, String port, String folder, String caller) throws Exception {
         address = URI.create(base + port);
+        http = folder == null
+            ? HttpClient.newHttpClient()
+            : HttpClient.newBuilder().sslContext(Tls.context(folder, caller)).build();
     }
 
     /** Sends a request with this content (XML without a namespace of its own); returns the reply. */

@@ -13,7 +13,8 @@ final class User {
     public static void main(String[] arguments) throws Exception {
         String base = arguments.length > 0 ? arguments[0] : "http://127.0.0.1:8701/";
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        Soap inps = new Soap(base, "local");
+        String folder = arguments.length > 1 ? arguments[1] : null;
+        Soap inps = new Soap(base, "local", folder, null);
 
         // With contract 2 the reply has `ends`, a dateTime; without it only `expires`, a number.
         Element subscribed = inps.call("subscribe",

@@ -1,12 +1,13 @@
 // Acts as the peer of CoC and calls the peer of INPS: hello, changeSub, notify.
-// It plays CoC, so the peer of CoC must not run meanwhile: node organisation.js http://127.0.0.1:8701/
+// It plays CoC, so the peer of CoC must not run meanwhile: node organisation.js http://127.0.0.1:8701/,
+// or over mutual TLS: node organisation.js https://127.0.0.1:9701/ FOLDER
 
 import { createHash, randomUUID } from 'node:crypto';
-import soap from 'soap';
+import { clientOf } from './tls.js';
 
 const base = process.argv[2] ?? 'http://127.0.0.1:8701/';
 const me = 'CoC';
-const inps = await soap.createClientAsync(`${base}peer?wsdl`);
+const inps = await clientOf(`${base}peer?wsdl`, process.argv[3], me);
 const origin = { organisation: me, document: 1 }; // 1: the version of the federation document
 
 // Returns the digest of a view: the sum of the SHA-256 of its elements modulo 2^256.

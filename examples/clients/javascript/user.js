@@ -1,11 +1,11 @@
 // Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
-// node user.js http://127.0.0.1:8701/
+// node user.js http://127.0.0.1:8701/, or over TLS: node user.js https://… FOLDER
 
 import { randomUUID } from 'node:crypto';
-import soap from 'soap';
+import { clientOf } from './tls.js';
 
 const base = process.argv[2] ?? 'http://127.0.0.1:8701/';
-const inps = await soap.createClientAsync(`${base}local?wsdl`);
+const inps = await clientOf(`${base}local?wsdl`, process.argv[3]);
 
 const [subscribed] = await inps.subscribeAsync({
   owner: 'anna',

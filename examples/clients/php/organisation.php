@@ -1,13 +1,16 @@
 <?php
 // Acts as the peer of CoC and calls the peer of INPS: hello, changeSub, notify.
-// It plays CoC, so the peer of CoC must not run meanwhile: php organisation.php http://127.0.0.1:8701/
+// It plays CoC, so the peer of CoC must not run meanwhile: php organisation.php http://127.0.0.1:8701/,
+// or over mutual TLS: php organisation.php https://127.0.0.1:9701/ FOLDER
+
+require __DIR__ . '/tls.php';
 
 $base = $argv[1] ?? 'http://127.0.0.1:8701/';
 $me = 'CoC';
 $inps = new SoapClient($base . 'peer?wsdl', [
     'features' => SOAP_SINGLE_ELEMENT_ARRAYS,
     'cache_wsdl' => WSDL_CACHE_NONE,
-]);
+] + (isset($argv[2]) ? ['stream_context' => tls($argv[2], $me)] : []));
 $origin = ['organisation' => $me, 'document' => 1];  // 1: the version of the federation document
 
 // Returns the digest of a view: the sum of the SHA-256 of its elements modulo 2^256. It adds byte by

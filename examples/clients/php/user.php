@@ -1,12 +1,14 @@
 <?php
 // Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
-// php user.php http://127.0.0.1:8701/
+// php user.php http://127.0.0.1:8701/, or over TLS: php user.php https://… FOLDER
+
+require __DIR__ . '/tls.php';
 
 $base = $argv[1] ?? 'http://127.0.0.1:8701/';
 $inps = new SoapClient($base . 'local?wsdl', [
     'features' => SOAP_SINGLE_ELEMENT_ARRAYS,  // a list with one element stays a list
     'cache_wsdl' => WSDL_CACHE_NONE,
-]);
+] + (isset($argv[2]) ? ['stream_context' => tls($argv[2])] : []));
 
 $subscribed = $inps->subscribe([
     'owner' => 'anna',

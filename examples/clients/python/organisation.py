@@ -3,6 +3,7 @@
 It plays CoC, so the peer of CoC must not run meanwhile.
 
 python organisation.py http://127.0.0.1:8701/
+python organisation.py https://127.0.0.1:9701/ FOLDER     (with the certificates in the folder)
 """
 
 import sys
@@ -11,10 +12,12 @@ from uuid import uuid4
 
 import zeep
 from lxml import etree
+from tls import transport
 
 base = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8701/"
 me = "CoC"
-inps = zeep.Client(f"{base}peer?wsdl").service
+over_tls = transport(sys.argv[2], me) if len(sys.argv) > 2 else None
+inps = zeep.Client(f"{base}peer?wsdl", transport=over_tls).service
 origin = {"organisation": me, "document": 1}  # 1: the version of the federation document
 
 

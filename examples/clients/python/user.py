@@ -1,6 +1,7 @@
 """Acts as a user and as the Quality Factory of INPS: subscribes, publishes, pulls, unsubscribes.
 
 python user.py http://127.0.0.1:8701/
+python user.py https://… FOLDER     (over TLS, with the certificate of INPS in the folder)
 """
 
 import sys
@@ -8,9 +9,11 @@ from uuid import uuid4
 
 import zeep
 from lxml import etree
+from tls import transport
 
 base = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8701/"
-inps = zeep.Client(f"{base}local?wsdl").service
+over_tls = transport(sys.argv[2]) if len(sys.argv) > 2 else None
+inps = zeep.Client(f"{base}local?wsdl", transport=over_tls).service
 
 # With contract=2 the reply has `ends`, a datetime; without it only `expires`, a number.
 subscribed = inps.subscribe(

@@ -19,7 +19,7 @@ from qns.client import Client
 from tests.cli.conftest import ROOT
 
 FOLDER = "examples/agencies"
-PORTS = ("8701", "8702", "8703")
+PORTS = ("8701", "8702", "8703", "9701", "9702", "9703")
 
 
 class Agencies:
@@ -28,11 +28,12 @@ class Agencies:
     def __init__(self, root: Path) -> None:
         self.root = root
         shutil.copytree(
-            ROOT / FOLDER, root / FOLDER, ignore=shutil.ignore_patterns("*.db*", "*.log")
+            ROOT / FOLDER, root / FOLDER, ignore=shutil.ignore_patterns("*.db*", "*.log", "keys")
         )
         self.ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
-        document = root / FOLDER / "federation.xml"
-        document.write_text(self.moved(document.read_text(encoding="utf-8")), encoding="utf-8")
+        for name in ("certificates.sh", "inps.toml", "inail.toml", "coc.toml"):
+            file = root / FOLDER / name
+            file.write_text(self.moved(file.read_text(encoding="utf-8")), encoding="utf-8")
         page = (root / FOLDER / "README.md").read_text(encoding="utf-8")
         blocks = re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
         self.commands = [line for block in blocks for line in block.splitlines()]
@@ -40,7 +41,7 @@ class Agencies:
 
     def moved(self, text: str) -> str:
         for old, new in self.ports.items():
-            text = text.replace(f":{old}/", f":{new}/")
+            text = text.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
         return text
 
     def words(self, command: str) -> list[str]:
@@ -63,9 +64,12 @@ class Agencies:
 @pytest.fixture
 def agencies(tmp_path: Path) -> Iterator[Agencies]:
     agencies = Agencies(tmp_path)
+    script, *commands = agencies.commands
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    subprocess.run([tmp_path / script], check=True, env={**os.environ, "PATH": path})
     with ExitStack() as stack:
         peers = []
-        for command in agencies.commands[:3]:
+        for command in commands[:3]:
             log = stack.enter_context((tmp_path / "peers.log").open("ab"))
             peer = stack.enter_context(
                 subprocess.Popen(
@@ -83,7 +87,7 @@ def agencies(tmp_path: Path) -> Iterator[Agencies]:
 def test_commands_of_the_page_deliver_two_events_from_coc_to_a_user_of_inps(
     agencies: Agencies,
 ) -> None:
-    subscribe, look, publish, pull = agencies.commands[3:]
+    subscribe, look, publish, pull = agencies.commands[4:]
     assert "low-accuracy" in agencies.do(subscribe)
     with Client(agencies.inps, "U12") as client:
         while client.subscriptions()[0].pending:

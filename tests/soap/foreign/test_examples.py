@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from qns.client import Client
-from tests.soap.foreign.conftest import ROOT
+from tests.soap.foreign.conftest import ROOT, TlsPeer
 
 CLIENTS = ROOT / "examples" / "clients"
 USER = """\
@@ -40,9 +40,9 @@ class Stack:
     user: list[str]
     organisation: list[str]
 
-    def run(self, command: list[str], peer: str) -> str:
+    def run(self, command: list[str], *arguments: str) -> str:
         done = subprocess.run(
-            [*command, peer],
+            [*command, *arguments],
             capture_output=True,
             timeout=120,
             check=False,
@@ -102,6 +102,11 @@ def cpp(scratch: Path) -> Stack:
     missing = [tool for tool in ("wsdl2h", "soapcpp2", "g++", "make") if not shutil.which(tool)]
     if missing:
         pytest.skip(f"no {', '.join(missing)}: install gSOAP, g++ and make")
+    header = subprocess.run(
+        ["g++", "-E", "-x", "c++", "-"], input=b"#include <openssl/ssl.h>", capture_output=True
+    )
+    if header.returncode:
+        pytest.skip("no headers of OpenSSL: install libssl-dev")
     made = subprocess.run(
         ["make", "-C", str(CLIENTS / "cpp"), f"TO={scratch}"], capture_output=True, check=False
     )
@@ -142,3 +147,20 @@ def test_organisation_program_sends_its_view_and_notifies(stack: Stack, peer: st
 
         assert stack.run(stack.organisation, peer) == ORGANISATION  # it notifies with number 2
         assert [each.source for each in bruno.pull("all", after=1)] == ["INPS", "CoC"]
+
+
+def test_user_program_works_over_tls(stack: Stack, local_tls_peer: TlsPeer) -> None:
+    peer = local_tls_peer
+    assert stack.run(stack.user, peer.local, str(peer.folder)) == USER
+
+
+def test_organisation_program_works_over_mutual_tls(stack: Stack, tls_peer: TlsPeer) -> None:
+    with Client(tls_peer.local, "bruno") as bruno:
+        bruno.subscribe("Enterprise/Holder", id="all")
+        folder = str(tls_peer.folder)
+        # The last request is in the name of an organisation that the connection does not have.
+        said = stack.run(stack.organisation, tls_peer.members, folder).splitlines()
+        assert said[:3] == ORGANISATION.splitlines()[:3]
+        assert said[3].startswith("RefusedFault: the connection is that of CoC")
+        (delivered,) = bruno.pull("all", wait_s=10)
+        assert (delivered.number, delivered.source) == (1, "CoC")
