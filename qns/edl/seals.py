@@ -143,6 +143,8 @@ class Seals:
     read_certificate: ReadCertificate
     former: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Organisation that has left -> its last certificates: it may still owe events."""
+    former_documents: dict[str, int] = field(default_factory=dict)
+    """The same organisation -> the last version of the document that named them."""
     refusals: dict[str, Refusals] = field(default_factory=dict)
     """Member -> what was refused of what it has sent."""
     _keys: dict[str, Mapping[bytes, SealKey]] = field(default_factory=dict)
@@ -155,15 +157,18 @@ class Seals:
                 *self.former.get(row.organisation, ()),
                 row.certificate,
             )
+            self.former_documents[row.organisation] = row.document
 
     def apply_document(self, turn: Turn, new: Federation) -> None:
         """Uses the certificates of this document from now on, and keeps those of leavers."""
         for name, organisation in self.federation.organisations.items():
             if name not in new and organisation.seals:
                 self.former[name] = organisation.seals
+                last = self.former_documents[name] = self.federation.version
                 for number, certificate in enumerate(organisation.seals):
-                    turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate))
+                    turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate, last))
         for name in [each for each in self.former if each in new]:
+            del self.former_documents[name]
             for number, _ in enumerate(self.former.pop(name)):
                 turn.delete(FORMER_SEALS, name, number)
         self.federation = new

@@ -28,6 +28,7 @@ from qns.runtime.own_key import OwnKey
 from qns.runtime.own_seal import OwnSeal
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.runtime.seal_health import of_call_key, of_other_seals, of_own_seal
+from qns.runtime.timestamper import Timestamper, of_timestamps
 from qns.soap.ws_signing import CallSigner
 from qns.store.sqlite import LOW_WATER_BYTES
 
@@ -61,6 +62,7 @@ class Health:
     """The certificate for other peers; None if this peer uses only loopback."""
     seal: OwnSeal | None = None
     call_key: OwnKey[CallSigner] | None = None
+    timestamper: Timestamper | None = None
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -104,6 +106,7 @@ class Health:
             *of_own_seal(self.seal, status.federation, status.organisation, time()),
             *of_call_key(self.call_key, status.federation, status.organisation, time()),
             *of_other_seals(status, self.driver.now()),
+            *of_timestamps(self.timestamper, self.driver.now()),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
             *_of_producers(status, self.driver.now()),

@@ -51,6 +51,7 @@ class ReasonKind(Enum):
     CERTIFICATE_EXPIRES = "certificate_expires"
     NO_SEAL = "no_seal"
     WRONG_SEALS = "wrong_seals"
+    TIMESTAMPS_LATE = "timestamps_late"
 
 
 class Remedy(NamedTuple):
@@ -193,6 +194,11 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
         "nothing is lost: the producers send these events again; ask the operator of that member "
         "whether its certificate has changed, or whether it forges events",
         "qns peer connections",
+    ),
+    ReasonKind.TIMESTAMPS_LATE: Remedy(
+        "nothing is lost: it gets its timestamp when the authority answers; see to the address "
+        "and the certificate in the section [evidence], and restart the peer if they change",
+        "qns peer check",
     ),
 }
 

@@ -83,7 +83,7 @@ SEALS = (
     _S(
         name="certificates-of-leavers-not-stored",
         breaks="Events of an organisation that left are accepted unchecked after a restart.",
-        old="turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate))",
+        old="turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate, last))",
         new="pass",
     ),
     _S(
