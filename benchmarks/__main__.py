@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import (
     bench_away,
+    bench_evidence,
     bench_matching,
     bench_merging,
     bench_peer,
@@ -53,6 +54,7 @@ SUBJECTS: dict[str, tuple[Callable[[bool, OnProgress], Any], Callable[[Any], str
     "peer": (bench_peer.run, bench_peer.text),
     "soap": (bench_soap.run, bench_soap.text),
     "seals": (bench_seals.run, bench_seals.text),
+    "evidence": (bench_evidence.run, bench_evidence.text),
     "away": (bench_away.run, bench_away.text),
 }
 

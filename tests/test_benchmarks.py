@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import (
     bench_away,
+    bench_evidence,
     bench_matching,
     bench_merging,
     bench_peer,
@@ -139,6 +140,13 @@ def test_consumer_that_was_away_gets_everything_in_the_benchmark() -> None:
     assert results["owed"] == 500 + 2 * 100
     assert results["drain_seconds"] > 0.0
     assert "500 events are published while one consumer is away" in bench_away.text(results)
+
+
+def test_evidence_is_measured_beside_a_consumer_without_it() -> None:
+    rows = bench_evidence.run(quick=True, on_progress=lambda _: None)
+    assert [row["notifications"] for row in rows] == list(bench_evidence.NUMBERS)
+    assert all(row["with_bytes"] > row["without_bytes"] + 1_000 for row in rows)
+    assert "| 10 in a commit |" in bench_evidence.text(rows)
 
 
 def test_seals_are_measured_for_every_algorithm() -> None:

@@ -12,10 +12,14 @@ import pytest
 from qns.d2q.event_xml import MAX_EVENT_BYTES
 from qns.edl import accepted_events, outbound_stream, reachability
 from qns.edl.claims import CLAIMS_AT_ONCE
+from qns.edl.evidence_keeper import MOST_DELETED
 from qns.edl.seals import MOST_FALSE_SIGNATURES, MOST_ROOTS
 from qns.edl.tree_builder import MOST_BELOW
 from qns.edl.validation import MOST_FENCES, MOST_PARTS
 from qns.edl.view_reader import PAUSE_S, SLICE_CHARACTERS
+from qns.evidence import stamping
+from qns.evidence.evidence_file import MAX_EVIDENCE_BYTES
+from qns.evidence.timestamps import MAX_RESPONSE_BYTES
 from qns.federation.document import MOST_SEALS, MOST_TLS
 from qns.federation.roots import MOST_KEYS, MOST_ROOT_SETS
 from qns.iil.number_series import MOST_SERIES
@@ -108,6 +112,10 @@ FIXED = {
     ),
     "verified roots of seals": f"{MOST_ROOTS:,}",
     "false signatures of seals in one request": str(MOST_FALSE_SIGNATURES),
+    "rows of old evidence that one turn deletes": f"{MOST_DELETED:,}",
+    "roots that one timestamp is for": f"{stamping.MOST_ROOTS:,}",
+    "one response of the timestamping authority": f"{MAX_RESPONSE_BYTES:,} bytes",
+    "one file of evidence": f"{MAX_EVIDENCE_BYTES // MIB} MiB",
     "parts of one message between peers": f"{MOST_PARTS:,}",
     "the head of one HTTP request": f"{MOST_HEAD_BYTES:,} bytes",
     "commands of operators at once": str(admin_server.MOST_CONNECTIONS),

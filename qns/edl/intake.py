@@ -128,7 +128,9 @@ class Intake:
         epoch, last = stream.epoch, stream.last
         most, path_from_producer = consumer.tuning.most_events, (stream.producer,)
         offered_to, past = consumer.sink.newest_subscription(), log.past.repeatable(producer)
-        seals = consumer.seals if consumer.seals.requires(producer) else None
+        seals, evidence = None, None
+        if consumer.seals.requires(producer):
+            seals, evidence = consumer.seals, consumer.evidence
         found: list[LoggedEvent] = []
         for item in items:
             if type(item) is not Notification:
@@ -161,6 +163,8 @@ class Intake:
             logged = LoggedEvent(event, xml, position, turn.now + remaining_s, taken=True)
             logged.offered_to = offered_to
             log.add(turn, logged)
+            if evidence is not None:
+                evidence.keep(turn, item)
             found.append(logged)
         return found
 
@@ -255,6 +259,7 @@ class Intake:
         if stream and place is Place.EARLY:
             self._hold_back(turn, stream, item)
         elif stream and place is Place.NEXT:
+            self._keep_evidence(turn, item)
             self._take(turn, stream, entry.epoch, entry.number, logged, accepted)
             self._take_early(turn, stream, accepted)
         return TAKEN
@@ -270,9 +275,14 @@ class Intake:
                 item.event,
             )
             stream.hold_back(turn, row)
+            self._keep_evidence(turn, item)
             self.consumer.log.hold((item.source, item.event))
             turn.record("early", source=item.source, number=entry.number, event=item.event)
         self.consumer.watch_gap(turn, stream)
+
+    def _keep_evidence(self, turn: Turn, item: Notification) -> None:
+        if self.consumer.evidence is not None:
+            self.consumer.evidence.keep(turn, item)
 
     def _members(self, entries: tuple[Entry, ...]) -> list[Entry]:
         """Returns the entries of members; those below an organisation that left replace it."""

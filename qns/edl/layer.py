@@ -112,6 +112,8 @@ class ExternalDiffusionLayer:
         """Recovers every component; `subscriptions` are those of the users."""
         self.consumer.merger.recover_from(store, self.consumer.federation, subscriptions)
         self.consumer.seals.recover_from(store)
+        if self.consumer.evidence is not None:
+            self.consumer.evidence.recover_from(store)
         self.consumer.recover_from(store)
         self.forwarder.recover_from(store)
         self.producer.recover_from(store)
@@ -176,6 +178,8 @@ class ExternalDiffusionLayer:
         consumer = self.consumer
         consumer.federation = new
         consumer.seals.apply_document(turn, new)
+        if consumer.evidence is not None:
+            consumer.evidence.apply_document(turn, self.dialogue.document_xml)
         consumer.merger.apply_document(turn, old, new)
         self.producer.apply_document(turn, old, new)
         consumer.apply_document(turn, old, new)

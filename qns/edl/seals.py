@@ -10,10 +10,8 @@ through relays are sealed by their consumer in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from struct import Struct
 from typing import Final, NamedTuple, Protocol
 
 from qns.edl.merkle import root_of, tree_of
@@ -24,9 +22,9 @@ from qns.edl.messages import (
     Notification,
     RelayAcknowledgement,
     Skip,
-    Standing,
     entry_of,
 )
+from qns.edl.seal_texts import acknowledgement_leaf, entry_text, head_text, signed_text
 from qns.federation.document import Federation
 from qns.federation.seal_keys import SealKey
 from qns.peer.outcomes import IncidentKind
@@ -44,10 +42,6 @@ CLOCK_TOLERANCE_S: Final = 300.0
 """By how much the clocks of two peers may differ when a certificate begins or ends."""
 NOT_CHECKED: Final = "too many seals of this request do not fit: send what is genuine again"
 """The flaw of a message whose signature was not checked."""
-
-_DOMAIN: Final = b"QNS seal 1\x00"
-_NOTIFICATION, _SKIP, _ACKNOWLEDGEMENT = b"N", b"S", b"A"
-_NUMBER, _NUMBERS, _COUNT = Struct(">Q").pack, Struct(">4Q").pack, Struct(">I").pack
 
 
 class Signer(Protocol):
@@ -103,11 +97,11 @@ class Sealer:
 
 def _leaves(message: Sealable, to: str) -> Iterator[bytes]:
     if isinstance(message, RelayAcknowledgement):
-        yield _acknowledgement_leaf(message)
+        yield acknowledgement_leaf(message)
         return
-    head = _head(message)
+    head = head_text(message)
     for entry in _with_carriers(entry_of(message), _carriers(message, to)):
-        yield head + _entry_text(entry)
+        yield head + entry_text(entry)
 
 
 def _sealed(message: Sealable, to: str, seal: bytes, proofs: Iterator[bytes]) -> Sealable:
@@ -154,6 +148,8 @@ class Seals:
     read_certificate: ReadCertificate
     former: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Organisation that has left -> its last certificates: it may still owe events."""
+    former_documents: dict[str, int] = field(default_factory=dict)
+    """The same organisation -> the last version of the document that named them."""
     refusals: dict[str, Refusals] = field(default_factory=dict)
     """Member -> what was refused of what it has sent."""
     _keys: dict[str, Mapping[bytes, SealKey]] = field(default_factory=dict)
@@ -175,15 +171,18 @@ class Seals:
                 *self.former.get(row.organisation, ()),
                 row.certificate,
             )
+            self.former_documents[row.organisation] = row.document
 
     def apply_document(self, turn: Turn, new: Federation) -> None:
         """Uses the certificates of this document from now on, and keeps those of leavers."""
         for name, organisation in self.federation.organisations.items():
             if name not in new and organisation.seals:
                 self.former[name] = organisation.seals
+                last = self.former_documents[name] = self.federation.version
                 for number, certificate in enumerate(organisation.seals):
-                    turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate))
+                    turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate, last))
         for name in [each for each in self.former if each in new]:
+            del self.former_documents[name]
             for number, _ in enumerate(self.former.pop(name)):
                 turn.delete(FORMER_SEALS, name, number)
         self.federation = new
@@ -212,10 +211,10 @@ class Seals:
             return f"{source} has not sent this through {self.me}"
         if sender != source and sender not in entry.carriers and ANY_MEMBER not in entry.carriers:
             return f"{source} has not sent this through {sender}"
-        head, waiting = _head(item), [entry]
+        head, waiting = head_text(item), [entry]
         while waiting:
             each = waiting.pop()
-            flaw = self._flaw(now, source, head + _entry_text(each), each.proof, item.seal)
+            flaw = self._flaw(now, source, head + entry_text(each), each.proof, item.seal)
             if flaw is not None:
                 return flaw
             waiting += each.children
@@ -236,7 +235,7 @@ class Seals:
         if not self.requires(carried.consumer):
             return None
         self.begin_request()
-        leaf = _acknowledgement_leaf(carried)
+        leaf = acknowledgement_leaf(carried)
         return self._flaw(now, carried.consumer, leaf, carried.proof, carried.seal)
 
     def _flaw(
@@ -272,52 +271,3 @@ class Seals:
             read = (self.read_certificate(each) for each in self.certificates(organisation))
             keys = self._keys[organisation] = {key.fingerprint: key for key in read}
         return keys
-
-
-# --- the texts that are hashed and signed ---------------------------------------------------------
-
-
-def signed_text(federation: str, organisation: str, root: bytes) -> bytes:
-    """Returns what an organisation signs: a seal is valid in one federation and for one signer."""
-    return _DOMAIN + _text(federation) + _text(organisation) + root
-
-
-def _head(item: Item) -> bytes:
-    """Returns what the leaves of all entries of an item begin with."""
-    if isinstance(item, Skip):
-        # Not the reason: it is for people, and a long one is cut on its way.
-        return _SKIP + _text(item.source) + _NUMBER(item.producer_incarnation) + _NUMBER(item.last)
-    place = _NUMBER(item.producer_incarnation) + _NUMBER(item.epoch) + _NUMBER(item.sequence)
-    digest = sha256(item.xml).digest()
-    return _NOTIFICATION + _text(item.source) + place + _text(item.event) + digest
-
-
-def _entry_text(entry: Entry) -> bytes:
-    receiver, incarnation, epoch, number, confirmed, fences, _, carriers, _ = entry
-    text = _text(receiver) + _NUMBERS(incarnation, epoch, number, confirmed)
-    return text + _fences_text(fences) + _COUNT(len(carriers)) + _texts(carriers)
-
-
-def _acknowledgement_leaf(carried: RelayAcknowledgement) -> bytes:
-    ends = _text(carried.producer) + _text(carried.consumer)
-    return _ACKNOWLEDGEMENT + ends + _standing_text(carried.standing)
-
-
-def _standing_text(standing: Standing) -> bytes:
-    *numbers, fences = standing
-    return b"".join(map(_NUMBER, numbers)) + _fences_text(fences)
-
-
-def _fences_text(fences: Sequence[tuple[int, int]]) -> bytes:
-    if not fences:
-        return _COUNT(0)
-    return _COUNT(len(fences)) + b"".join(_NUMBER(epoch) + _NUMBER(at) for epoch, at in fences)
-
-
-def _texts(texts: Iterable[str]) -> bytes:
-    return b"".join(map(_text, texts))
-
-
-def _text(text: str) -> bytes:
-    data = text.encode()
-    return _COUNT(len(data)) + data

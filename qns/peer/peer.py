@@ -178,6 +178,8 @@ class Peer:
         for key in self.log.collect(turn):
             self.edl.forget(turn, key)
         self.iil.put_counters(turn)
+        if self.edl.consumer.evidence is not None:
+            self.edl.consumer.evidence.delete_old(turn)
         wake_at = min(self.iil.next_due(), self.log.next_expiry())
         sends: list[Send] = []
         if not self.is_fenced:

@@ -9,6 +9,7 @@ from typing import Any
 from qns.edl.claims import Claims
 from qns.edl.consumer import Consumer
 from qns.edl.custody import Custody
+from qns.edl.evidence_keeper import EvidenceKeeper
 from qns.edl.external_matcher import ExternalMatcher
 from qns.edl.external_merge_table import ExternalMergeTable
 from qns.edl.forwarder import Forwarder
@@ -58,6 +59,8 @@ class Settings:
     """Reads the seal certificates of other organisations."""
     stopwatch: Stopwatch = no_stopwatch
     """Measures what the requests of each member cost."""
+    keep_evidence_s: float | None = None
+    """How long the evidence of accepted events is kept; None if none is kept."""
 
 
 def recover(
@@ -110,6 +113,10 @@ def _build_edl(
     custody = Custody(log, tuning.most_dead_letters)
     forwarder = Forwarder(me, log, reachability, Routes(me, reachability), tuning, custody)
     claims = Claims()
+    seals, keep_s = Seals(me, federation, settings.read_certificate), settings.keep_evidence_s
+    evidence = None
+    if keep_s is not None:
+        evidence = EvidenceKeeper(seals, view, keep_s, document, federation.version)
     producer = Producer(
         me,
         incarnation,
@@ -140,6 +147,7 @@ def _build_edl(
         claims,
         sink=sink,
         federation=federation,
-        seals=Seals(me, federation, settings.read_certificate),
+        seals=seals,
+        evidence=evidence,
     )
     return ExternalDiffusionLayer(me, tuning, reachability, producer, consumer, forwarder, document)

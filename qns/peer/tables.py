@@ -205,6 +205,8 @@ class FormerSealRow(NamedTuple):
     organisation: str
     number: int
     certificate: str
+    document: int = 0
+    """The last version of the document that named it; 0 if an earlier release kept it."""
 
 
 class EarlyRow(NamedTuple):
@@ -281,6 +283,53 @@ class DeadLetterRow(NamedTuple):
     reason: str
 
 
+class EvidenceRow(NamedTuple):
+    """What proves that a producer has sent an event to this organisation (docs/evidence.md)."""
+
+    number: int
+    root: int
+    """The number of a row in `sealed_roots`."""
+    event: str
+    accepted_at: float
+    leaf: bytes
+    proof: bytes
+    """Leads from the leaf to the root."""
+    xml: bytes
+
+
+class SealedRootRow(NamedTuple):
+    """A root that a producer has signed. The events of one commit share it."""
+
+    number: int
+    source: str
+    kept_at: float
+    root: bytes
+    seal: bytes
+    document: int
+    """The version of the federation document that names the certificate of the seal."""
+    timestamp: int = 0
+    """The number of a row in `timestamps`; 0 before there is one."""
+    timestamp_proof: bytes = b""
+    """Leads from the root to what the timestamp is of."""
+
+
+class TimestampRow(NamedTuple):
+    """What a timestamping authority (RFC 3161) has signed for several roots at once."""
+
+    number: int
+    last_root: int
+    """The last of these roots; the earlier ones have timestamps too."""
+    root: bytes
+    response: bytes
+
+
+class EvidenceDocumentRow(NamedTuple):
+    """A version of the federation document to which evidence refers."""
+
+    version: int
+    xml: bytes
+
+
 class HistoryRow(NamedTuple):
     """One record of the history, for `qns verify` (docs/history.md)."""
 
@@ -314,6 +363,10 @@ EXTERNAL = Table("external", ExternalRow, 2)
 FENCES = Table("fences", FenceRow, 2)
 OWED = Table("owed", OwedRow, 2, indexed=("event",))
 DEAD_LETTERS = Table("dead_letters", DeadLetterRow)
+EVIDENCE = Table("evidence", EvidenceRow, indexed=("event",))
+SEALED_ROOTS = Table("sealed_roots", SealedRootRow, indexed=("document",))
+TIMESTAMPS = Table("timestamps", TimestampRow)
+EVIDENCE_DOCUMENTS = Table("evidence_documents", EvidenceDocumentRow)
 HISTORY = Table("history", HistoryRow, 2)
 
 TABLES: tuple[Table[Any], ...] = (
@@ -341,5 +394,9 @@ TABLES: tuple[Table[Any], ...] = (
     FENCES,
     OWED,
     DEAD_LETTERS,
+    EVIDENCE,
+    SEALED_ROOTS,
+    TIMESTAMPS,
+    EVIDENCE_DOCUMENTS,
     HISTORY,
 )

@@ -22,6 +22,7 @@ from qns.runtime.addresses import Listen, peer_url
 from qns.runtime.admin_socket import check_socket
 from qns.runtime.configuration import Configuration
 from qns.runtime.connections import ANSWER_WITHIN_S, Answer, ask_one, check_connections
+from qns.runtime.evidence_checks import check_evidence
 from qns.runtime.findings import Finding, Verdict
 from qns.runtime.health import NEARLY_FULL_BYTES, free_bytes, moved_words
 from qns.runtime.incidents import LOST_STORE
@@ -59,6 +60,7 @@ async def check(configuration: Configuration, running_at: str = "") -> list[Find
         *tls_findings,
         *check_seal(configuration),
         *check_call_key(configuration),
+        *[each async for each in check_evidence(configuration)],
         *_store(configuration, start, in_force),
         *_running_elsewhere(configuration, elsewhere),
         *_port(configuration, own, in_force, is_running=is_running),

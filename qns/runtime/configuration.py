@@ -22,6 +22,9 @@ from qns.federation.roots_xml import MAX_ANCHOR_BYTES, read_anchor
 from qns.peer.tuning import Tuning
 from qns.runtime.addresses import Listen, checked_listen, listen_of, serves
 from qns.runtime.documents import read_document
+from qns.runtime.evidence_settings import SECTION as EVIDENCE
+from qns.runtime.evidence_settings import EvidenceSettings
+from qns.runtime.evidence_settings import read_settings as read_evidence_settings
 from qns.runtime.key_files import KeyFiles
 from qns.runtime.logs import FORMATS
 from qns.runtime.toml_tables import (
@@ -42,7 +45,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 _KEYS: Final = (
     *("organisation", "federation", "anchor", "store", "lineage", "listen", "admin", "history"),
-    *("merging", "log", "tuning", "tls", "local", "local_tls", "seal", WS_SECURITY),
+    *("merging", "log", "tuning", "tls", "local", "local_tls", "seal", WS_SECURITY, EVIDENCE),
 )
 _FILE_KEYS: Final = ("certificate", "key")
 _LOCAL: Final = "127.0.0.1:8711"
@@ -85,6 +88,8 @@ class Configuration:
     """The key and the certificate of the seal; None if the document names none."""
     ws_security: WsSecuritySettings | None = None
     """Which messages are signed one by one; None if signatures of messages are not understood."""
+    evidence: EvidenceSettings | None = None
+    """How long the evidence of accepted events is kept; None if none is kept."""
 
     @property
     def has_tls(self) -> bool:
@@ -175,6 +180,7 @@ def _configuration(table: dict[str, Any], folder: Path) -> Configuration:
         *_local(table, folder, has_tls=tls is not None),
         _key_files(table, "seal", folder),
         read_settings(value_of(table, WS_SECURITY, dict), folder, federation),
+        read_evidence_settings(value_of(table, EVIDENCE, dict), folder),
     )
 
 

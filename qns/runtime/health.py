@@ -29,6 +29,7 @@ from qns.runtime.own_seal import OwnSeal
 from qns.runtime.quotas import Quotas
 from qns.runtime.reasons import Reason, ReasonKind, overall_status
 from qns.runtime.seal_health import of_call_key, of_other_seals, of_own_seal
+from qns.runtime.timestamper import Timestamper, of_timestamps
 from qns.soap.ws_signing import CallSigner
 from qns.store.sqlite import LOW_WATER_BYTES
 
@@ -63,6 +64,7 @@ class Health:
     seal: OwnSeal | None = None
     call_key: OwnKey[CallSigner] | None = None
     quotas: Quotas | None = None
+    timestamper: Timestamper | None = None
     _setback: IncidentKind | None = None
     """The last setback of the store since the process started."""
 
@@ -106,6 +108,7 @@ class Health:
             *of_own_seal(self.seal, status.federation, status.organisation, time()),
             *of_call_key(self.call_key, status.federation, status.organisation, time()),
             *of_other_seals(status, self.driver.now()),
+            *of_timestamps(self.timestamper, self.driver.now()),
             *_of_calls(status),
             *_of_claims(status, self.driver.now()),
             *_of_producers(status, self.driver.now()),

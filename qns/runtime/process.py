@@ -47,6 +47,7 @@ from qns.runtime.reload import reload
 from qns.runtime.server import MOST_CONNECTIONS, Server
 from qns.runtime.service_manager import ServiceManager
 from qns.runtime.store_upkeep import StoreUpkeep
+from qns.runtime.timestamper import Timestamper
 from qns.runtime.tls_contexts import anonymous_context
 from qns.runtime.tls_listener import TlsListener
 from qns.runtime.traffic import Traffic
@@ -161,6 +162,7 @@ class Running:
     lineage: LineageUpkeep
     tls: PeerTls | None
     call_key: OwnKey[CallSigner] | None
+    timestamper: Timestamper
 
     @classmethod
     async def start(
@@ -209,8 +211,9 @@ class Running:
         if tls is not None:
             own, tls.federation = tls.own, lambda: driver.status.federation
         served = configuration.served
+        stamper = Timestamper.of(configuration.evidence, driver)
         health = Health(
-            driver, configuration.store, time(), drain, served, own, seal, call_key, quotas
+            driver, configuration.store, time(), drain, served, own, seal, call_key, quotas, stamper
         )
         metrics.show(driver, health)
         most = connections_within_limit(MOST_CONNECTIONS)
@@ -220,7 +223,9 @@ class Running:
         admin = AdminServer(configuration.admin, context)
         upkeep = StoreUpkeep(driver, stores.current)
         lineage = LineageUpkeep(driver)
-        running = cls(stores, driver, transport, server, admin, upkeep, lineage, tls, call_key)
+        running = cls(
+            stores, driver, transport, server, admin, upkeep, lineage, tls, call_key, stamper
+        )
         try:
             await admin.start()
             await server.start(sock, url, _local_tls(configuration))
@@ -229,6 +234,7 @@ class Running:
                 tls.start()
             upkeep.start()
             lineage.start()
+            stamper.start()
         except BaseException:
             await running.stop()
             raise
@@ -258,6 +264,7 @@ class Running:
         if self.tls is not None:
             self.tls.stop()
         self.upkeep.stop()
+        self.timestamper.stop()
         await self.admin.stop()
         await self.server.stop()
         await self.driver.stop()
@@ -275,7 +282,7 @@ class Stores:
     _store: SqliteStore | None = None
 
     def open(self, now: float) -> Gateway:
-        configuration = self.configuration
+        configuration, evidence = self.configuration, self.configuration.evidence
         if self._store is not None:
             gc.unfreeze()  # the objects of the previous peer can be freed now
         self.close()
@@ -292,6 +299,7 @@ class Stores:
                 epoch_scatter=EPOCH_SCATTER,
                 signer=self.seal,
                 stopwatch=thread_time,
+                keep_evidence_s=evidence.keep_s if evidence else None,
             ),
             self._store,
             configuration.lineage,

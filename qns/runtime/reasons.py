@@ -52,6 +52,7 @@ class ReasonKind(Enum):
     NO_SEAL = "no_seal"
     WRONG_SEALS = "wrong_seals"
     QUOTA_EXCEEDED = "quota_exceeded"
+    TIMESTAMPS_LATE = "timestamps_late"
 
 
 class Remedy(NamedTuple):
@@ -200,6 +201,11 @@ REMEDIES: Final[Mapping[ReasonKind, Remedy]] = {
         "ask the operator of that member what it sends; if it needs that, raise the quota in "
         "[tuning] and restart this peer",
         "qns peer connections",
+    ),
+    ReasonKind.TIMESTAMPS_LATE: Remedy(
+        "nothing is lost: it gets its timestamp when the authority answers; see to the address "
+        "and the certificate in the section [evidence], and restart the peer if they change",
+        "qns peer check",
     ),
 }
 

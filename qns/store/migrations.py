@@ -278,6 +278,51 @@ _OWED_BYTES: Final = """
 ALTER TABLE owed ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
 """
 
+_EVIDENCE: Final = """
+-- What proves that producers have sent the accepted events.
+CREATE TABLE evidence (
+    number INTEGER NOT NULL,
+    root INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    accepted_at REAL NOT NULL,
+    leaf BLOB NOT NULL,
+    proof BLOB NOT NULL,
+    xml BLOB NOT NULL,
+    PRIMARY KEY (number)
+) STRICT;
+CREATE INDEX evidence_by_event ON evidence (event);
+
+CREATE TABLE sealed_roots (
+    number INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    kept_at REAL NOT NULL,
+    root BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    document INTEGER NOT NULL,
+    timestamp INTEGER NOT NULL,
+    timestamp_proof BLOB NOT NULL,
+    PRIMARY KEY (number)
+) STRICT;
+CREATE INDEX sealed_roots_by_document ON sealed_roots (document);
+
+CREATE TABLE timestamps (
+    number INTEGER NOT NULL,
+    last_root INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    response BLOB NOT NULL,
+    PRIMARY KEY (number)
+) STRICT;
+
+CREATE TABLE evidence_documents (
+    version INTEGER NOT NULL,
+    xml BLOB NOT NULL,
+    PRIMARY KEY (version)
+) STRICT;
+
+-- The last version of the document that named the certificate of an organisation that has left.
+ALTER TABLE former_seals ADD COLUMN document INTEGER NOT NULL DEFAULT 0;
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
@@ -288,6 +333,7 @@ MIGRATIONS: Final = (
     Migration(7, "how far a stream had come before it was set back", _REACHED),
     Migration(8, "seal certificates of organisations that have left", _FORMER_SEALS),
     Migration(9, "the bytes of what is owed", _OWED_BYTES),
+    Migration(10, "evidence of accepted events", _EVIDENCE),
 )
 
 

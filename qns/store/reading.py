@@ -10,15 +10,16 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import closing
 from itertools import starmap
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import apsw
 
 from qns.errors import DocumentError, DuplicateId
-from qns.peer.tables import IdentityRow, Row, Table
+from qns.peer.tables import ALL, IdentityRow, Key, Row, Table
 from qns.store.columns import TableLayout, layout_of
 from qns.store.connection import open_read_only
 from qns.store.faults import from_sqlite, in_use
+from qns.store.statements import STATEMENTS
 
 
 class StoreReader:
@@ -59,6 +60,25 @@ class StoreReader:
             with closing(self._connection.cursor()) as cursor:
                 found = cursor.execute(f'SELECT {columns} FROM "{table.name}" ORDER BY {keys}')  # noqa: S608
                 yield from starmap(table.row, found)
+        except apsw.Error as error:
+            raise from_sqlite(error, self._place) from None
+
+    def get(self, table: Table[Row], key: Key) -> Row | None:
+        """Returns the row with this key; None if there is none."""
+        found = self._read(table, STATEMENTS[table].row, key)
+        return found[0] if found else None
+
+    def find(self, table: Table[Row], column: str, value: object) -> list[Row]:
+        """Returns the rows with this value in a column that has an index."""
+        layout_of(table).place_of(column)
+        return self._read(table, STATEMENTS[table].find[column], (value, ALL))
+
+    def _read(self, table: Table[Row], sql: str, values: tuple[Any, ...]) -> list[Row]:
+        """Returns rows with all columns, or none if the store is older than the table."""
+        if table.name not in self._tables:
+            return []
+        try:
+            return [table.row(*each) for each in self._connection.execute(sql, values)]
         except apsw.Error as error:
             raise from_sqlite(error, self._place) from None
 

@@ -20,7 +20,10 @@ from pathlib import Path
 from qns.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/cli.md", "examples/agencies/README.md", "examples/weather/README.md")
+PAGES = (
+    *("docs/cli.md", "docs/evidence.md"),
+    *("examples/agencies/README.md", "examples/weather/README.md"),
+)
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

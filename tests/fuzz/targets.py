@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, cast
 
 from qns.cbr.event import Event
 from qns.d2q.document_xml import read_document, write_document
@@ -23,7 +24,12 @@ from qns.d2q.schema_xml import read_schema, write_schema
 from qns.d2q.shipped import AGENCIES
 from qns.d2q.subscription_xml import read_subscription, write_subscription
 from qns.errors import QnsError
+from qns.evidence.evidence import Timestamp
+from qns.evidence.evidence_file import read_evidence, write_evidence
+from qns.evidence.timestamps import checked_time, read_authority
+from qns.evidence.verification import Trust, verify
 from qns.federation.document_xml import read_federation, write_federation
+from qns.federation.roots_xml import read_anchor
 from qns.history.records import read_record
 from qns.iil.cursor import Cursor
 from qns.runtime.admin.protocol import read_answer, read_request, write_request
@@ -137,6 +143,21 @@ def _history(data: bytes) -> None:
     read_record(data)
 
 
+def _evidence(data: bytes) -> None:
+    """Reads evidence and judges it: only the genuine one is proved."""
+    evidence = read_evidence(data)
+    assert read_evidence(write_evidence(evidence)) == evidence, "not the same again"
+    if verify(evidence, _TRUST).is_proved:
+        genuine = read_evidence(_EVIDENCE)
+        same = replace(evidence, accepted_at=genuine.accepted_at, timestamp=genuine.timestamp)
+        assert same == genuine, "altered evidence is proved"
+
+
+def _timestamp(data: bytes) -> None:
+    """Checks a timestamp: only the time of the genuine one is proved."""
+    assert checked_time(data, _STAMP.root, _AUTHORITY) == _STAMPED_AT, "another time is proved"
+
+
 def _replies(bodies: Iterable[bytes], kinds: int) -> tuple[bytes, ...]:
     """Returns inputs for the targets whose first byte chooses the request."""
     return tuple(bytes([kind]) + body for kind in range(kinds) for body in bodies)
@@ -156,6 +177,13 @@ _HTTP: Final = (
 _EVENT_LINES: Final = tuple(
     json.dumps(write_event_json(each, AGENCIES)).encode() for each in samples.EVENTS
 )
+
+_EXAMPLE: Final = Path(__file__).parents[2] / "examples/evidence"
+_EVIDENCE: Final = (_EXAMPLE / "gust-1.json").read_bytes()
+_TRUST: Final = Trust(read_anchor((_EXAMPLE / "weather.anchor").read_bytes()))
+_AUTHORITY: Final = read_authority((_EXAMPLE / "tsa.pem").read_bytes())
+_STAMP: Final = cast("Timestamp", read_evidence(_EVIDENCE).timestamp)
+_STAMPED_AT: Final = checked_time(_STAMP.response, _STAMP.root, _AUTHORITY)
 
 TARGETS: Final = {
     target.name: target
@@ -178,6 +206,8 @@ TARGETS: Final = {
         Target("document", _document, samples.DOCUMENTS),
         Target("cursor", _cursor, (b"12", b"12@a1b2", b"0")),
         Target("admin", _admin, (write_request("tables", {"limit": 3}),)),
+        Target("evidence", _evidence, (_EVIDENCE,)),
+        Target("timestamp", _timestamp, (_STAMP.response,)),
         Target("history", _history, (b'{"do": "calm", "t": 1.0}', b'{"do": "join", "org": "A"}')),
     )
 }

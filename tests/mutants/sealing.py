@@ -62,12 +62,14 @@ SEALS = (
     ),
     _S(
         name="event-bytes-not-sealed",
+        file="qns/edl/seal_texts.py",
         breaks="A forwarder alters the content of an event.",
         old="    digest = sha256(item.xml).digest()",
         new='    digest = sha256(b"").digest()',
     ),
     _S(
         name="seal-of-another-federation-accepted",
+        file="qns/edl/seal_texts.py",
         breaks="What was sealed in one federation is valid in another.",
         old="    return _DOMAIN + _text(federation) + _text(organisation) + root",
         new="    return _DOMAIN + _text(organisation) + root",
@@ -93,7 +95,7 @@ SEALS = (
     _S(
         name="certificates-of-leavers-not-stored",
         breaks="Events of an organisation that left are accepted unchecked after a restart.",
-        old="turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate))",
+        old="turn.put(FORMER_SEALS, FormerSealRow(name, number, certificate, last))",
         new="pass",
     ),
     _S(

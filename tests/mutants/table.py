@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.connections import CONNECTIONS
 from tests.mutants.consumers import CONSUMERS
 from tests.mutants.diffusion import DIFFUSION
+from tests.mutants.evidences import EVIDENCE
 from tests.mutants.forwarders import FORWARDERS
 from tests.mutants.intakes import INTAKES
 from tests.mutants.members import MEMBERS
@@ -37,6 +38,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *CONNECTIONS,
     *SEALS,
     *QUOTAS,
+    *EVIDENCE,
 )
 
 _PROTOCOL: Final = (
@@ -44,6 +46,8 @@ _PROTOCOL: Final = (
     "tests/edl/test_forged_floods.py",
     "tests/edl/test_merkle.py",
     "tests/peer/test_sealed_peers.py",
+    "tests/evidence/test_keeping.py",
+    "tests/evidence/test_verification.py",
     "tests/edl/test_adoption.py",
     "tests/edl/test_consumers_and_epochs.py",
     "tests/edl/test_resending.py",
@@ -76,6 +80,7 @@ _TRUST: Final = ("tests/federation", "tests/peer/test_signed_documents.py")
 _TESTS: Final = {
     "qns/federation": (_TRUST, ("tests/peer",)),
     "qns/edl": (_PROTOCOL, ("tests/edl", "tests/peer", "tests/iil")),
+    "qns/evidence": (("tests/evidence",), ("tests/cli/commands/test_evidence.py",)),
     "qns/iil": (_USERS, ("tests/iil", "tests/peer", "tests/edl")),
     "qns/peer": (
         (*_PROTOCOL, "tests/peer/test_event_log.py", *_MARKS),
@@ -108,6 +113,6 @@ def concerned_tests(mutant: Mutant) -> tuple[tuple[str, ...], ...]:
 
 def is_simulated(mutant: Mutant) -> bool:
     """True if simulated federations run the mutated code."""
-    return not mutant.file.startswith(("qns/runtime", "qns/store")) or mutant.file.endswith(
-        "memory.py"
-    )
+    return not mutant.file.startswith(
+        ("qns/runtime", "qns/store", "qns/evidence")
+    ) or mutant.file.endswith("memory.py")

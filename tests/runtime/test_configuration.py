@@ -87,7 +87,7 @@ REFUSED = [
     (MINIMAL.replace("n.xml", "m.xml"), "cannot be read: No such file", "relative to its folder"),
     (MINIMAL.replace("federation.xml", "peer.toml"), "peer.toml", ""),
     (MINIMAL + 'lisen = "127.0.0.1:1"', "unknown key 'lisen'", "did you mean listen?"),
-    (MINIMAL + "colour = 1", "unknown key 'colour'", "known: admin, anchor, federation"),
+    (MINIMAL + "colour = 1", "unknown key 'colour'", "known: admin, anchor, evidence, federation"),
     (MINIMAL + 'store = ""', "store is empty", 'store = "inps.db"'),
     (MINIMAL + 'store = "/tmp"', "store: /tmp is a folder", "such as /tmp/INPS.db"),
     (MINIMAL + 'store = "."', "is a folder", "name a file in it"),

@@ -34,6 +34,7 @@ from qns.edl.messages import (
     Standing,
 )
 from qns.edl.requests import Send
+from qns.evidence.timestamps import Authority
 from qns.federation.document_xml import write_federation
 from qns.federation.new_certificate import NewCertificate, new_certificate
 from qns.iil.requests import InstallDocument, ListSubscriptions, Publish, Subscribe
@@ -41,24 +42,26 @@ from qns.peer.backoff import Backoff
 from qns.peer.gateway import Gateway
 from qns.peer.inputs import Answered, Received
 from qns.peer.recovery import Settings
-from qns.peer.tables import DEAD_LETTERS, DeadLetterRow
+from qns.peer.tables import DEAD_LETTERS, SEALED_ROOTS, DeadLetterRow, SealedRootRow
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Transaction
 from qns.runtime import health as health_module
 from qns.runtime.addresses import listen_of
 from qns.runtime.drain import Drain
+from qns.runtime.evidence_settings import TimestampSettings
 from qns.runtime.health import Health
 from qns.runtime.key_files import KeyFiles
 from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.quotas import Quotas
 from qns.runtime.reasons import FAILING, REMEDIES, Reason, ReasonKind, overall_status
+from qns.runtime.timestamper import Timestamper
 from qns.store.lineage import MemoryLineage
 from qns.store.memory import MemoryStore
 from qns.store.sqlite import LOW_WATER_BYTES, SqliteStore
 from tests.certificates import certificate, expired
 from tests.federation.signing import root_set, rooted, sign
 from tests.runtime.driver_stage import FEDERATION, Stage, run, staged
-from tests.runtime.peers import tls_files
+from tests.runtime.peers import free_ports, tls_files
 
 QUICK = Tuning(first_pause_s=0.01, longest_pause_s=0.02, gossip_every_s=0.05)
 Situation = Callable[[Path], Awaitable[list[Reason]]]
@@ -315,6 +318,27 @@ async def member_sends_too_many_requests(folder: Path) -> list[Reason]:
         for _ in range(10):
             health.quotas.admit("INAIL", 1)
         return health.reasons()
+
+
+@situation(ReasonKind.TIMESTAMPS_LATE)
+async def timestamping_authority_does_not_answer(folder: Path) -> list[Reason]:
+    async with staged(folder) as stage:
+        assert stage.store is not None
+        transaction = Transaction()
+        transaction.put(SEALED_ROOTS, SealedRootRow(1, "CoC", time() - 7_300.0, b"r", b"s", 1))
+        stage.store.commit(transaction)
+        (port,) = free_ports(1)
+        url = f"http://127.0.0.1:{port}/"
+        settings = TimestampSettings(url, Authority((certificate("CoC").certificate,)), 0.01)
+        timestamper = Timestamper(stage.driver, settings)
+        timestamper.start()
+        await stage.until(lambda: bool(timestamper.problem))
+        timestamper.stop()
+        health = health_of(stage)
+        health.timestamper = timestamper
+        (reason,) = [each for each in health.reasons() if each.kind is ReasonKind.TIMESTAMPS_LATE]
+        assert "nobody listens there" in reason.words
+        return [reason]
 
 
 @situation(ReasonKind.UNREACHABLE)

@@ -11,6 +11,7 @@ from qns.runtime.admin.operations.connections import CONNECTIONS
 from qns.runtime.admin.operations.dead_letters import DEAD_LETTERS
 from qns.runtime.admin.operations.document import DOCUMENT_INSTALL
 from qns.runtime.admin.operations.drain import DRAIN, RESUME
+from qns.runtime.admin.operations.evidence import EVIDENCE
 from qns.runtime.admin.operations.report import REPORT
 from qns.runtime.admin.operations.status import STATUS
 from qns.runtime.admin.operations.tables import TABLES
@@ -21,6 +22,7 @@ _ALL: Final = (
     TABLES,
     CONNECTIONS,
     WHY,
+    EVIDENCE,
     *DEAD_LETTERS,
     DOCUMENT_INSTALL,
     DRAIN,
