@@ -12,7 +12,6 @@ from hashlib import sha256
 
 from qns.cbr.delta import NO_CHANGE, Delta
 from qns.cbr.subscription import Subscription
-from qns.cbr.views import ProducerView
 from qns.peer.state_machine import TableKey
 from qns.peer.tables import VIEWS, ViewRow
 from qns.peer.turn import Turn
@@ -123,7 +122,7 @@ VIEW: dict[tuple[ViewState, ViewEvent], ViewState] = {
 class View:
     """The view for one producer, and what the producer is known to have of it."""
 
-    projection: ProducerView
+    producer: str
     texts: dict[Subscription, str]
     """The elements, with the D2Q XML in which they are sent."""
     digest: Digest
@@ -148,7 +147,7 @@ class View:
         self.put(turn)
 
     def put(self, turn: Turn) -> None:
-        turn.put(VIEWS, ViewRow(self.projection.producer, self.version))
+        turn.put(VIEWS, ViewRow(self.producer, self.version))
 
     def start_sending(self) -> Delta[str]:
         """Returns what the next ChangeSub has to contain, and marks it as under way."""
@@ -219,11 +218,11 @@ class MergeSubscriptionsTable:
         return self.views.get(producer)
 
     def add(self, turn: Turn, view: View) -> None:
-        self.views[view.projection.producer] = view
+        self.views[view.producer] = view
         view.put(turn)
 
     def recover(self, view: View) -> None:
-        self.views[view.projection.producer] = view
+        self.views[view.producer] = view
 
     def drop(self, turn: Turn, producer: str) -> None:
         """Removes the view of a producer that has left or has a new incarnation."""

@@ -82,8 +82,8 @@ VIEWS = (
         name="digest-keeps-removed-elements",
         kind="views",
         breaks="The digest of a view contains removed elements.",
-        old="                view.digest.remove(text)",
-        new="                pass",
+        old="            view.digest.remove(text)",
+        new="            pass",
     ),
     _E(
         name="digest-of-change-ignored",
