@@ -78,9 +78,7 @@ class CoverSearch:
 
     def all_covered(self, subscription: Subscription) -> list[Subscription]:
         """Returns the elements that the subscription contains."""
-        return [
-            each for each in self.possibly_covered(subscription) if subscription.contains(each)
-        ]
+        return [each for each in self.possibly_covered(subscription) if subscription.contains(each)]
 
     def possibly_covered(self, subscription: Subscription) -> Iterable[Subscription]:
         """Returns the elements that the subscription can contain."""

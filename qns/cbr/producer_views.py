@@ -116,6 +116,8 @@ class ProducerViews(Generic[Id]):
         changed = {
             name: classes for name, classes in hosts.items() if self._hosted.get(name) != classes
         }
+        if not changed and hosts.keys() == self._hosted.keys():
+            return {}
         bits = sum(self._bits[name] for name in self._bits if hosts.get(name) != self._hosted[name])
         before = {name: frozenset(self.elements(name)) for name in changed if name in self._bits}
         self._forget(bits)
@@ -158,8 +160,9 @@ class ProducerViews(Generic[Id]):
             self._nodes.values(), key=lambda each: len(each.subscription.constraints)
         ):
             seen = self._seen(node.subscription) & bits
-            node.seen |= seen
-            self._place(node, seen, change)
+            if seen:
+                node.seen |= seen
+                self._place(node, seen, change)
 
     # -- placing --------------------------------------------------------------------------------
 

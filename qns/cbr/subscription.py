@@ -101,9 +101,7 @@ class Subscription:
 
     def accepts_sources_of(self, other: Subscription) -> bool:
         """True if this subscription accepts every source that the other one accepts."""
-        return self.sources is None or (
-            other.sources is not None and other.sources <= self.sources
-        )
+        return self.sources is None or (other.sources is not None and other.sources <= self.sources)
 
     def constraints_contain(self, other: Subscription) -> bool:
         """True if every value that satisfies the constraints of `other` satisfies these."""

@@ -273,6 +273,11 @@ CREATE TABLE former_seals (
 ) STRICT, WITHOUT ROWID;
 """
 
+_NORMAL_FORMS: Final = """
+-- The normal form of a subscription, so that a start does not have to read its text again.
+ALTER TABLE subscriptions ADD COLUMN normal TEXT NOT NULL DEFAULT '';
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
@@ -282,6 +287,7 @@ MIGRATIONS: Final = (
     Migration(6, "queues of users on the disk", _QUEUES_ON_DISK),
     Migration(7, "how far a stream had come before it was set back", _REACHED),
     Migration(8, "seal certificates of organisations that have left", _FORMER_SEALS),
+    Migration(9, "normal forms of subscriptions", _NORMAL_FORMS),
 )
 
 

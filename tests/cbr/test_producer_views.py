@@ -20,10 +20,7 @@ Views = dict[str, set[Subscription]]
 def mappings(draw: st.DrawFn) -> dict[str, frozenset[str]]:
     """Draws which of the producers are members, and what each of them hosts."""
     members = draw(st.sets(st.sampled_from(PRODUCERS)))
-    return {
-        name: draw(st.frozensets(st.sampled_from(CLASSES)))
-        for name in sorted(members)
-    }
+    return {name: draw(st.frozensets(st.sampled_from(CLASSES))) for name in sorted(members)}
 
 
 Step = tuple[str, Subscription | None] | dict[str, frozenset[str]]
