@@ -1,4 +1,4 @@
-"""The views of all producers in one covering order are those of one order for each (semantics §6)."""
+"""The views of all producers in one covering order equal one order for each (semantics §6)."""
 
 import pytest
 from hypothesis import given

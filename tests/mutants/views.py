@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 _V = partial(Mutant, file="qns/edl/merge_subscriptions_table.py")
 _M = partial(Mutant, file="qns/edl/merger.py")
 _E = partial(Mutant, file="qns/edl/external_merge_table.py")
+_P = partial(Mutant, file="qns/cbr/producer_views.py")
 
 VIEWS = (
     _V(
@@ -84,6 +85,48 @@ VIEWS = (
         breaks="The digest of a view contains removed elements.",
         old="            view.digest.remove(text)",
         new="            pass",
+    ),
+    _P(
+        name="sources-ignored-in-the-merge-set",
+        kind="views",
+        breaks="An element with sources covers others in the merge set.",
+        old="        if where & _M and not wide.accepts_sources_of(narrow):",
+        new="        if False:",
+    ),
+    _P(
+        name="covered-ones-stay-away",
+        kind="views",
+        breaks="What only the leaver contained does not come back into the views.",
+        old="            self._place(child, at & was_root, change)",
+        new="            pass",
+    ),
+    _P(
+        name="grandchildren-without-parent",
+        kind="views",
+        breaks="What an inner node contained does not come back when its root leaves.",
+        old="                    _link(parent, child, inherited)",
+        new="                    pass",
+    ),
+    _P(
+        name="mapping-remembered-too-long",
+        kind="views",
+        breaks="A view is made with the classes that a producer hosted before.",
+        old="        self._hosting.clear()\n",
+        new="",
+    ),
+    _P(
+        name="containment-at-other-producers",
+        kind="views",
+        breaks="An element counts as contained at every producer if it is at one.",
+        old="            where &= self._within_at(narrow.scope, wide.scope)",
+        new="            pass",
+    ),
+    _M(
+        name="same-element-sent-in-other-words",
+        kind="views",
+        breaks="A producer gets a change although its view accepts the same events.",
+        old="        same = self._same_at(producer, left, delta.added)",
+        new="        same: dict[Subscription, Subscription] = {}",
     ),
     _E(
         name="digest-of-change-ignored",
