@@ -76,7 +76,7 @@ _COMPONENTS = [
     "ExternalMergeTable",
     "MergeSubscriptionsTable",
     "View",
-    "CoveringOrder",
+    "ProducerViews",
     "Custody",
     "Publications",
     "Outcomes",

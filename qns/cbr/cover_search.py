@@ -1,4 +1,4 @@
-"""Cover search: finds the elements of an antichain that contain, or are in, a subscription.
+"""Cover search: finds the elements of a set that contain, or are in, a subscription.
 
 One subscription can contain another only if its attributes are among those of the other and each
 value that it pins is pinned by the other as well. So elements are filed by scope, by attributes and
@@ -7,7 +7,7 @@ by pinned values, and only candidates with fitting ones are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ _Drawer = dict[Subscription, None]  # a set that keeps insertion order
 
 
 class CoverSearch:
-    """A set of subscriptions, none of which contains another."""
+    """A set of subscriptions. Usually none of them contains another."""
 
     def __init__(self) -> None:
         self._all: _Drawer = {}
@@ -59,21 +59,29 @@ class CoverSearch:
 
     def any_cover(self, subscription: Subscription) -> Subscription | None:
         """Returns an element that contains the subscription, or None."""
+        for candidate in self.possible_covers(subscription, frozenset.issuperset):
+            if candidate.contains(subscription):
+                return candidate
+        return None
+
+    def possible_covers(
+        self,
+        subscription: Subscription,
+        may_contain: Callable[[frozenset[str], frozenset[str]], bool],
+    ) -> Iterator[Subscription]:
+        """Yields the elements that can contain the subscription, as far as the way they are filed
+        tells; `may_contain` compares their scope with the scope of the subscription."""
         pins = dict(pins_of(subscription))
         for scope, shapes in self._scopes.items():
-            if subscription.scope <= scope:
-                for candidate in shapes.possible_covers(subscription, pins):
-                    if candidate.contains(subscription):
-                        return candidate
-        return None
+            if may_contain(scope, subscription.scope):
+                yield from shapes.possible_covers(subscription, pins)
 
     def all_covered(self, subscription: Subscription) -> list[Subscription]:
         """Returns the elements that the subscription contains."""
-        return [
-            each for each in self._possibly_covered(subscription) if subscription.contains(each)
-        ]
+        return [each for each in self.possibly_covered(subscription) if subscription.contains(each)]
 
-    def _possibly_covered(self, subscription: Subscription) -> _Drawer:
+    def possibly_covered(self, subscription: Subscription) -> Iterable[Subscription]:
+        """Returns the elements that the subscription can contain."""
         drawers = [self._by_pin.get(pin, {}) for pin in pins_of(subscription)]
         drawers += [self._by_attribute.get(name, {}) for name in subscription.constraints]
         return min(drawers, key=len, default=self._all)

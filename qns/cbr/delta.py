@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +24,31 @@ class Delta(Generic[T]):
             (self.added - later.removed) | (later.added - self.removed),
             (self.removed - later.added) | (later.removed - self.added),
         )
+
+
+@dataclass(slots=True)
+class GrowingDelta(Generic[T]):
+    """The sum of many changes of a set; a further change costs time in proportion to its size."""
+
+    added: set[T] = field(default_factory=set)
+    removed: set[T] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+    def include(self, later: Delta[T]) -> None:
+        """Adds a later change, as `Delta.then` does."""
+        added, removed = later.added - self.removed, later.removed - self.added
+        self.added -= later.removed
+        self.removed -= later.added
+        self.added |= added
+        self.removed |= removed
+
+    def taken(self) -> Delta[T]:
+        """Returns the sum and begins anew."""
+        found = Delta(frozenset(self.added), frozenset(self.removed))
+        self.added, self.removed = set(), set()
+        return found
 
 
 NO_CHANGE: Final[Delta[Any]] = Delta()

@@ -93,12 +93,18 @@ class Subscription:
 
     def contains(self, other: Subscription) -> bool:
         """True if every event that matches `other` matches this subscription (semantics §5)."""
-        if not other.scope <= self.scope:
-            return False
-        if self.sources is not None and (
-            other.sources is None or not other.sources <= self.sources
-        ):
-            return False
+        return (
+            other.scope <= self.scope
+            and self.accepts_sources_of(other)
+            and self.constraints_contain(other)
+        )
+
+    def accepts_sources_of(self, other: Subscription) -> bool:
+        """True if this subscription accepts every source that the other one accepts."""
+        return self.sources is None or (other.sources is not None and other.sources <= self.sources)
+
+    def constraints_contain(self, other: Subscription) -> bool:
+        """True if every value that satisfies the constraints of `other` satisfies these."""
         theirs = other.constraints
         for attribute, values in self.constraints.items():
             narrower = theirs.get(attribute)

@@ -195,7 +195,7 @@ class Consumer:
             producer,
             incarnation,
             stream.epoch if stream is not None else 0,
-            view.projection.hosted,
+            self.merger.hosted(producer),
             view.version,
             upto if version == view.version else None,
             stream.last if stream is not None else 0,

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from qns.cbr.delta import NO_CHANGE, Delta
+from qns.cbr.delta import NO_CHANGE, Delta, GrowingDelta
 from qns.cbr.subscription import Subscription
-from qns.cbr.views import ProducerView
 from qns.peer.state_machine import TableKey
 from qns.peer.tables import VIEWS, ViewRow
 from qns.peer.turn import Turn
@@ -123,7 +122,7 @@ VIEW: dict[tuple[ViewState, ViewEvent], ViewState] = {
 class View:
     """The view for one producer, and what the producer is known to have of it."""
 
-    projection: ProducerView
+    producer: str
     texts: dict[Subscription, str]
     """The elements, with the D2Q XML in which they are sent."""
     digest: Digest
@@ -131,7 +130,7 @@ class View:
     state: ViewState = ViewState.UNKNOWN
     base: int | None = None
     """The version that the producer is known to have; None: it has to be sent every element."""
-    unsent: Delta[str] = NO_CHANGE
+    unsent: GrowingDelta[str] = field(default_factory=GrowingDelta)
     """What has changed since `base` and is in no ChangeSub under way."""
     sending: Delta[str] = NO_CHANGE
     """What the ChangeSub under way contains."""
@@ -143,19 +142,20 @@ class View:
     def change(self, turn: Turn, delta: Delta[str]) -> None:
         """Begins a new version."""
         self.version += 1
-        self.unsent = self.unsent.then(delta)
+        if self.base is not None or self.is_sending:  # otherwise every element is sent
+            self.unsent.include(delta)
         self._happened(ViewEvent.CHANGED)
         self.put(turn)
 
     def put(self, turn: Turn) -> None:
-        turn.put(VIEWS, ViewRow(self.projection.producer, self.version))
+        turn.put(VIEWS, ViewRow(self.producer, self.version))
 
     def start_sending(self) -> Delta[str]:
         """Returns what the next ChangeSub has to contain, and marks it as under way."""
         self._happened(ViewEvent.SENT)
-        whole = Delta(added=frozenset(self.texts.values()))
-        self.sending = whole if self.base is None else self.unsent
-        self.unsent = NO_CHANGE
+        changed = self.unsent.taken()
+        whole = self.base is None
+        self.sending = Delta(added=frozenset(self.texts.values())) if whole else changed
         return self.sending
 
     def confirm(self, version: int) -> None:
@@ -166,12 +166,15 @@ class View:
     def fail(self) -> None:
         """Makes the delta of an unanswered ChangeSub due again, whether it arrived or not."""
         if self.is_sending:
-            self.unsent, self.sending = self.sending.then(self.unsent), NO_CHANGE
+            later = self.unsent.taken()
+            self.unsent.include(self.sending.then(later))
+            self.sending = NO_CHANGE
             self._happened(ViewEvent.FAILED)
 
     def send_all(self) -> None:
         """Makes a ChangeSub with every element due, because a delta does not fit."""
-        self.base, self.sending, self.unsent = None, NO_CHANGE, NO_CHANGE
+        self.base, self.sending = None, NO_CHANGE
+        self.unsent.taken()
         self._happened(ViewEvent.FAILED)
 
     def matches(self, version: int, digest: str) -> bool:
@@ -180,7 +183,8 @@ class View:
     def compare(self, version: int, digest: str) -> bool:
         """True if the producer has the newest version; otherwise a ChangeSub becomes due."""
         if self.matches(version, digest):
-            self.base, self.sending, self.unsent = version, NO_CHANGE, NO_CHANGE
+            self.base, self.sending = version, NO_CHANGE
+            self.unsent.taken()
             self._happened(ViewEvent.FOUND_SAME)
             return True
         if not self.is_sending and (self.base != version or version == self.version):
@@ -219,11 +223,11 @@ class MergeSubscriptionsTable:
         return self.views.get(producer)
 
     def add(self, turn: Turn, view: View) -> None:
-        self.views[view.projection.producer] = view
+        self.views[view.producer] = view
         view.put(turn)
 
     def recover(self, view: View) -> None:
-        self.views[view.projection.producer] = view
+        self.views[view.producer] = view
 
     def drop(self, turn: Turn, producer: str) -> None:
         """Removes the view of a producer that has left or has a new incarnation."""

@@ -14,6 +14,7 @@ from math import inf
 from qns.cbr.subscription import Subscription
 from qns.d2q.normal_form import in_grown_schema
 from qns.d2q.schema import Schema
+from qns.d2q.stored_form import read_stored, write_stored
 from qns.errors import DuplicateId, NameNotKnown, NotAllowed
 from qns.iil.cursor import Cursor, CursorAhead
 from qns.iil.interpreter import interpret, without_labels
@@ -75,6 +76,7 @@ class LocalSubscription:
             int(self.is_paused),
             self.created,
             self.reading,
+            write_stored(self.subscription),
         )
 
 
@@ -130,7 +132,10 @@ class LocalSubscriptionTable:
 
     def recover_from(self, store: Store, schema: Schema) -> None:
         for row in sorted(store.rows(SUBSCRIPTIONS), key=lambda row: row.created):
-            subscription = interpret(row.reading or row.text, schema)
+            if row.normal:
+                subscription = read_stored(row.normal, schema, row.text)
+            else:
+                subscription = interpret(row.reading or row.text, schema)
             paused = SubscriptionState.PAUSED if row.paused else SubscriptionState.ACTIVE
             self._keep(
                 LocalSubscription(
@@ -145,6 +150,7 @@ class LocalSubscriptionTable:
                     reading=row.reading,
                 )
             )
+        self.index.insert_all((each.id, each.subscription) for each in self)
         for counter in store.rows(COUNTERS):
             found = self._by_id.get(counter.subscription)
             if found is None:
@@ -175,6 +181,7 @@ class LocalSubscriptionTable:
         created = self.next_number()
         added = LocalSubscription(id, owner, subscription, text, group, expires_at, created)
         added.reading = "" if reading == text else reading
+        self.index.insert(id, subscription)
         self._keep(added)
         turn.put(SUBSCRIPTIONS, added.row())
         turn.record("sub", sub=id, text=reading, group=group)
@@ -283,7 +290,6 @@ class LocalSubscriptionTable:
         return self._expiries[0][0] if self._expiries else inf
 
     def _keep(self, subscription: LocalSubscription) -> None:
-        self.index.insert(subscription.id, subscription.subscription)
         self._by_id[subscription.id] = subscription
         self._created = max(self._created, subscription.created)
         if subscription.group:

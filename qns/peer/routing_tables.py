@@ -131,7 +131,7 @@ def routing_tables(
     external = {name: view for name, view in producer.table.views.items() if view}
     inbound = edl.consumer.streams
     return RoutingTables(
-        _elements(edl.consumer.merger.order.merge_set, schema, limit),
+        _elements(edl.consumer.merger.merge_set, schema, limit),
         Rows(
             len(views),
             tuple(

@@ -89,6 +89,8 @@ class SubscriptionRow(NamedTuple):
     """The place in the order in which subscriptions were made."""
     reading: str = ""
     """The text without labels, if it differs: a later change of labels does not change it."""
+    normal: str = ""
+    """The normal form (`qns.d2q.stored_form`); empty if an earlier version wrote the row."""
 
 
 class CounterRow(NamedTuple):

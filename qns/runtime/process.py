@@ -288,6 +288,15 @@ class Stores:
         self.close()
         refuse_emptied(configuration.store, configuration.lineage)
         self._store = SqliteStore(configuration.store)
+        gc.disable()  # it would traverse everything again and again while the peer is recovered
+        try:
+            return self._recovered(now)
+        finally:
+            gc.enable()
+
+    def _recovered(self, now: float) -> Gateway:
+        configuration = self.configuration
+        assert self._store is not None
         return Gateway.open(
             Settings(
                 configuration.organisation,

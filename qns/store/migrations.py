@@ -323,6 +323,11 @@ CREATE TABLE evidence_documents (
 ALTER TABLE former_seals ADD COLUMN document INTEGER NOT NULL DEFAULT 0;
 """
 
+_NORMAL_FORMS: Final = """
+-- The normal form of a subscription, so that a start does not have to read its text again.
+ALTER TABLE subscriptions ADD COLUMN normal TEXT NOT NULL DEFAULT '';
+"""
+
 MIGRATIONS: Final = (
     Migration(1, "the first tables", _FIRST_TABLES),
     Migration(2, "the record of what happened", _HISTORY),
@@ -334,6 +339,7 @@ MIGRATIONS: Final = (
     Migration(8, "seal certificates of organisations that have left", _FORMER_SEALS),
     Migration(9, "the bytes of what is owed", _OWED_BYTES),
     Migration(10, "evidence of accepted events", _EVIDENCE),
+    Migration(11, "normal forms of subscriptions", _NORMAL_FORMS),
 )
 
 

@@ -77,7 +77,9 @@ _USERS: Final = (
 )
 _MARKS: Final = ("tests/store/test_mark_changes.py", "tests/runtime/test_driver.py")
 _TRUST: Final = ("tests/federation", "tests/peer/test_signed_documents.py")
+_VIEWS: Final = ("tests/cbr/test_producer_views.py", "tests/edl/test_merger.py")
 _TESTS: Final = {
+    "qns/cbr": (_VIEWS, ("tests/cbr", "tests/edl")),
     "qns/federation": (_TRUST, ("tests/peer",)),
     "qns/edl": (_PROTOCOL, ("tests/edl", "tests/peer", "tests/iil")),
     "qns/evidence": (("tests/evidence",), ("tests/cli/commands/test_evidence.py",)),

@@ -6,7 +6,9 @@ from collections import Counter
 from math import inf
 from typing import Any
 
+from qns.cbr.subscription import Subscription
 from qns.edl.custody import write_route
+from qns.edl.merger import Merger
 from qns.peer.event_log import EventKey
 from qns.peer.peer import Peer
 from qns.peer.tables import SERVED, ServedRow
@@ -35,7 +37,7 @@ def durable_state(peer: Peer) -> dict[str, Any]:
             if (each.epoch, each.last) != (0, 0)
         },
         "own views": {
-            name: (set(view.texts), view.version)  # an equal element may have another text
+            name: (_as_seen(edl.consumer.merger, name), view.version)
             for name, view in edl.consumer.merger.table.views.items()
         },
         "custody": {
@@ -102,3 +104,9 @@ def _outbound(stream: Any) -> tuple[Any, ...]:
         sorted(stream.fences),
         list(stream.owed.between(1, stream.number)),
     )
+
+
+def _as_seen(merger: Merger, producer: str) -> set[Subscription | None]:
+    """Returns the elements of a view as the producer sees them; their texts may differ."""
+    hosted = merger.hosted(producer)
+    return {each.projected(producer, hosted) for each in merger.table[producer].texts}

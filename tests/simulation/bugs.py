@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from qns.cbr.covering import CoveringOrder
 from qns.cbr.delta import Delta
+from qns.cbr.producer_views import Changes, ProducerViews
 from qns.cbr.subscription import Subscription
 from qns.d2q.schema import Schema
 from qns.edl import claims
@@ -137,20 +137,20 @@ def containment_ignores_sources() -> Replacements:
 def merger_forgets_uncovered() -> Replacements:
     """When a cover is removed, the subscriptions that it covered are not added."""
 
-    original_leave = CoveringOrder.unsubscribe
+    original_leave = ProducerViews.unsubscribe
 
-    def unsubscribe(order: CoveringOrder[Any], id: Any) -> Delta[Subscription]:
-        delta = original_leave(order, id)
-        return Delta(removed=delta.removed) if delta.removed else delta
+    def unsubscribe(views: ProducerViews[Any], id: Any) -> Changes:
+        changes = original_leave(views, id)
+        return {name: Delta(removed=each.removed) for name, each in changes.items()}
 
-    return {(CoveringOrder, "unsubscribe"): unsubscribe}
+    return {(ProducerViews, "unsubscribe"): unsubscribe}
 
 
 def unsubscribe_not_propagated() -> Replacements:
     """An unsubscription changes no view."""
 
     def unsubscribe(merger: Merger, turn: Turn, id: str) -> None:
-        merger.order.unsubscribe(id)
+        merger.views.unsubscribe(id)
 
     return {(Merger, "unsubscribe"): unsubscribe}
 
