@@ -6,7 +6,6 @@ producer side, the consumer side and the Forwarder (thesis 5.4.4).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Protocol
@@ -266,12 +265,9 @@ class ExternalDiffusionLayer:
         """Matches the accepted events together; their producers share the cost."""
         if not accepted:
             return
-        sources, begun = Counter(each.event.source for each in accepted), turn.stopwatch()
+        sources, begun = [each.event.source for each in accepted], turn.stopwatch()
         self.intake.offer(turn, accepted)
-        seconds = turn.stopwatch() - begun
-        for source, events in sources.items():
-            part = seconds * events / sources.total()
-            turn.costs[source] = turn.costs.get(source, 0.0) + part
+        turn.charge_all(sources, begun)
 
     def _handle(self, turn: Turn, envelope: Envelope, accepted: Accepted) -> Envelope:
         sender, body = envelope.sender, envelope.body

@@ -371,34 +371,7 @@ TIMESTAMPS = Table("timestamps", TimestampRow)
 EVIDENCE_DOCUMENTS = Table("evidence_documents", EvidenceDocumentRow)
 HISTORY = Table("history", HistoryRow, 2)
 
-TABLES: tuple[Table[Any], ...] = (
-    IDENTITY,
-    DOCUMENT,
-    EVENTS,
-    PUBLICATIONS,
-    SUBSCRIPTIONS,
-    COUNTERS,
-    NUMBER_SERIES,
-    WAITING,
-    DELIVERIES,
-    QUEUED,
-    DROPPED,
-    SERVED,
-    VIEWS,
-    INBOUND,
-    ACCEPTED,
-    INBOUND_FENCES,
-    FORMER_SEALS,
-    EARLY,
-    CUSTODY,
-    CONSUMERS,
-    EXTERNAL,
-    FENCES,
-    OWED,
-    DEAD_LETTERS,
-    EVIDENCE,
-    SEALED_ROOTS,
-    TIMESTAMPS,
-    EVIDENCE_DOCUMENTS,
-    HISTORY,
+TABLES: tuple[Table[Any], ...] = tuple(
+    each for each in tuple(globals().values()) if isinstance(each, Table)
 )
+"""Every table above, in this order."""

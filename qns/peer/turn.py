@@ -6,8 +6,8 @@ for whoever drives the peer. Nothing leaves the peer before the transaction is c
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -100,6 +100,12 @@ class Turn:
     def charge(self, member: str, begun: float) -> None:
         """Adds the time since `begun` on the stopwatch to what the member has cost."""
         self.costs[member] = self.costs.get(member, 0.0) + self.stopwatch() - begun
+
+    def charge_all(self, members: Sequence[str], begun: float) -> None:
+        """Divides the time since `begun` among the members; each occurs as often as it counts."""
+        part = (self.stopwatch() - begun) / max(1, len(members))
+        for member, times in Counter(members).items():
+            self.costs[member] = self.costs.get(member, 0.0) + part * times
 
     def put(self, table: Table[Row], row: Row) -> None:
         self.transaction.put(table, row)

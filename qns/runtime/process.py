@@ -6,25 +6,19 @@ import asyncio
 import gc
 import logging
 import os
-import secrets
 import signal
 import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import thread_time, time
+from time import time
 from typing import Final
 
 from qns import __version__
-from qns.cbr.index import MatchingIndex
-from qns.errors import QnsError, StoreFailed
+from qns.errors import QnsError
 from qns.federation.document import Federation
-from qns.peer.gateway import Gateway
-from qns.peer.lineage import EPOCH_SCATTER
-from qns.peer.recovery import Settings
 from qns.runtime.addresses import Listen
 from qns.runtime.admin.operation import Context
 from qns.runtime.admin.server import AdminServer
@@ -47,6 +41,7 @@ from qns.runtime.reload import reload
 from qns.runtime.server import MOST_CONNECTIONS, Server
 from qns.runtime.service_manager import ServiceManager
 from qns.runtime.store_upkeep import StoreUpkeep
+from qns.runtime.stores import Stores
 from qns.runtime.timestamper import Timestamper
 from qns.runtime.tls_contexts import anonymous_context
 from qns.runtime.tls_listener import TlsListener
@@ -57,8 +52,6 @@ from qns.runtime.ws_security import SignedMessages, read_call_key
 from qns.soap.endpoint import Endpoint
 from qns.soap.ws_security import MessageSecurity
 from qns.soap.ws_signing import CallSigner
-from qns.store.connection import refuse_emptied
-from qns.store.sqlite import SqliteStore
 
 try:
     import uvloop
@@ -271,61 +264,6 @@ class Running:
         await self.lineage.stop()
         await self.transport.close()
         self.stores.close()
-
-
-@dataclass(slots=True, eq=False)
-class Stores:
-    """Opens the store of a peer, and opens it again after a failure."""
-
-    configuration: Configuration
-    seal: OwnSeal | None = None
-    _store: SqliteStore | None = None
-
-    def open(self, now: float) -> Gateway:
-        configuration, evidence = self.configuration, self.configuration.evidence
-        if self._store is not None:
-            gc.unfreeze()  # the objects of the previous peer can be freed now
-        self.close()
-        refuse_emptied(configuration.store, configuration.lineage)
-        self._store = SqliteStore(configuration.store)
-        gc.disable()  # it would traverse everything again and again while the peer is recovered
-        try:
-            return self._recovered(now)
-        finally:
-            gc.enable()
-
-    def _recovered(self, now: float) -> Gateway:
-        configuration = self.configuration
-        assert self._store is not None
-        return Gateway.open(
-            Settings(
-                configuration.organisation,
-                configuration.tuning,
-                MatchingIndex,
-                recording=configuration.history,
-                exact_merging=configuration.merging == "exact",
-                anchor=configuration.anchor,
-                epoch_scatter=EPOCH_SCATTER,
-                signer=self.seal,
-                stopwatch=thread_time,
-                keep_evidence_s=evidence.keep_s if evidence else None,
-            ),
-            self._store,
-            configuration.lineage,
-            document=configuration.document,
-            nonce=secrets.token_hex(8),
-            now=now,
-        )
-
-    def current(self) -> SqliteStore | None:
-        """Returns the store in use."""
-        return self._store
-
-    def close(self) -> None:
-        store, self._store = self._store, None
-        if store is not None:
-            with suppress(StoreFailed):  # the store may have failed before
-                store.close()
 
 
 @dataclass(slots=True, eq=False)

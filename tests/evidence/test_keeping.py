@@ -136,7 +136,7 @@ def test_repeated_notification_adds_no_evidence() -> None:
     (sent,) = [
         body for _, name, _, body in world.traffic if isinstance(body, Notify) and name == "P"
     ]
-    world._arrive(world.nodes["B"], Received(Envelope("P", 1, (), sent)), None)
+    world.arrive(world.nodes["B"], Received(Envelope("P", 1, (), sent)), None)
     world.run_for(5.0)
     assert events(world) == ["e1"]
 
