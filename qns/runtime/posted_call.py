@@ -63,8 +63,13 @@ class PostedCall:
         begun = thread_time()
         try:
             return self._begin()
+        except SoapRefusal as refusal:
+            self._answer(refusal.reply, "refused", refusal.error)
+        except Exception:
+            self._fail()
         finally:
             self._charge(begun)
+        return None
 
     def _begin(self) -> asyncio.Task[None] | None:
         request = self.request
@@ -80,19 +85,14 @@ class PostedCall:
             busy = Busy("too many requests are being handled", remedy="try again later")
             self._answer(self.endpoint.refusal(busy)._replace(status=503), "busy", busy, 1.0)
             return None
-        try:
-            self.call = call = self.endpoint.decode(self.port, request.headers, request.body)
-            if self.member is None and isinstance(call.input, Received):
-                self.sender = call.input.envelope.sender
-                if not self._is_within_quotas(self.sender):
-                    return None
-            if call.wait_s and isinstance(call.input, PullDeliveries):
-                return asyncio.get_running_loop().create_task(self._wait(call))
-            self.server.ask(call.input, self.answered, self.member)
-        except SoapRefusal as refusal:
-            self._answer(refusal.reply, "refused", refusal.error)
-        except Exception:
-            self._fail()
+        self.call = call = self.endpoint.decode(self.port, request.headers, request.body)
+        if self.member is None and isinstance(call.input, Received):
+            self.sender = call.input.envelope.sender
+            if not self._is_within_quotas(self.sender):
+                return None
+        if call.wait_s and isinstance(call.input, PullDeliveries):
+            return asyncio.get_running_loop().create_task(self._wait(call))
+        self.server.ask(call.input, self.answered, self.member)
         return None
 
     # --- quotas -----------------------------------------------------------------------------------
