@@ -1,0 +1,100 @@
+"""Rights: the groups of a federation, and the rules about who may read which class of whom.
+
+A document without rights lets every member read everything. With rights, an organisation may read
+the events of a class only if a rule grants it. It always reads its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from qns.d2q.lexical import checked_organisation
+from qns.d2q.schema import Schema
+from qns.errors import DuplicateId, FederationError, NameNotKnown, QnsError
+
+EVERYONE: Final = ""
+"""In a rule: every member."""
+
+Groups = Mapping[str, frozenset[str]]
+"""Group -> its members."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ReadRule:
+    """Grants the events of a class, and of the classes below it unless `only`."""
+
+    data_class: str
+    reader: str = EVERYONE
+    """The organisation or group that may read them."""
+    source: str = EVERYONE
+    """The organisation or group that publishes them."""
+    only: bool = False
+
+    def __str__(self) -> str:
+        """Returns what the rule grants, in words."""
+        what = f"only {self.data_class}" if self.only else self.data_class
+        return f"{self.reader or 'every member'} may read {what} of {self.source or 'every member'}"
+
+    def names(self, name: str) -> bool:
+        """True if the rule has this organisation or group as its reader or source."""
+        return name in (self.reader, self.source)
+
+
+def check_rights(
+    schema: Schema,
+    members: Collection[str],
+    groups: Groups,
+    rules: Iterable[ReadRule],
+) -> None:
+    """Raises a QnsError if a group or a rule names what the document does not have."""
+    for name, named in groups.items():
+        checked_organisation(name)
+        if name in members:
+            raise DuplicateId(
+                f"{name} is an organisation and a group", remedy="give the group another name"
+            )
+        for each in named:
+            if each not in members:
+                raise NameNotKnown("organisation", each, members).at(f"group {name}")
+    for rule in rules:
+        try:
+            _check_rule(schema, members, groups, rule)
+        except QnsError as problem:
+            raise problem.at("rights") from None
+
+
+def _check_rule(schema: Schema, members: Collection[str], groups: Groups, rule: ReadRule) -> None:
+    if schema.data_class(rule.data_class) != rule.data_class:
+        raise FederationError(
+            f"a rule for {rule.data_class}: write {schema.data_class(rule.data_class)}"
+        )
+    for name in (rule.reader, rule.source):
+        if name != EVERYONE and name not in members and name not in groups:
+            raise NameNotKnown("organisation or group", name, [*members, *groups])
+
+
+class ReadableClasses:
+    """The classes that one organisation may read, by the rules that grant it something."""
+
+    def __init__(
+        self, reader: str, schema: Schema, groups: Groups, rules: Iterable[ReadRule]
+    ) -> None:
+        self._groups = groups
+        self._granted: dict[str, frozenset[str]] = {}
+        called = _called(reader, groups)
+        for rule in rules:
+            if rule.reader in called:
+                before = self._granted.get(rule.source, frozenset())
+                self._granted[rule.source] = before | schema.scope(rule.data_class, rule.only)
+
+    def of(self, source: str) -> frozenset[str]:
+        """Returns the classes whose events of this organisation it may read."""
+        called = _called(source, self._groups)
+        return frozenset().union(*(self._granted.get(name, ()) for name in called))
+
+
+def _called(name: str, groups: Groups) -> set[str]:
+    """Returns what a rule may call the organisation."""
+    return {EVERYONE, name, *(group for group, members in groups.items() if name in members)}
