@@ -42,12 +42,18 @@ class Merger:
         """Recovers the views; `subscriptions` are those of the users, in order of arrival."""
         for id, subscription in subscriptions:
             self.order.subscribe(id, subscription)
+        producers = SchemaMapper(federation).producers(except_for=self.me)
         for row in store.rows(VIEWS):
-            hosts = federation[row.producer].hosts
+            hosts = producers[row.producer]
             self.table.recover(self._view(row.producer, hosts, row.version))
 
     def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
-        """Re-routes the views to the organisations that host the classes from now on."""
+        """Re-routes the views to the organisations that host the classes from now on.
+
+        A view gets a new version if this organisation may read more of its producer, even if its
+        elements stay the same: its subscriptions are stable when the producer knows that too.
+        """
+        has_rights = not (old.rights is None and new.rights is None)
         producers = SchemaMapper(new).producers(except_for=self.me)
         for name in list(self.table):
             if name not in producers or new[name].incarnation != old[name].incarnation:
@@ -57,7 +63,8 @@ class Merger:
             if view is None:
                 self.table.add(turn, self._view(name, hosts, 0))
             elif view.projection.hosted != hosts:
-                self._rehost(turn, view, hosts)
+                gains = has_rights and not hosts <= view.projection.hosted
+                self._rehost(turn, view, hosts, gains=gains)
 
     def subscribe(self, turn: Turn, id: str, subscription: Subscription) -> None:
         self._update(turn, self.order.subscribe(id, subscription))
@@ -104,11 +111,11 @@ class Merger:
                 view.digest.add(text)
             view.change(turn, Delta(added, removed))
 
-    def _rehost(self, turn: Turn, view: View, hosts: Iterable[str]) -> None:
+    def _rehost(self, turn: Turn, view: View, hosts: Iterable[str], *, gains: bool) -> None:
         fresh = self._view(view.projection.producer, hosts, 0)
         before, after = frozenset(view.texts.values()), frozenset(fresh.texts.values())
         view.projection, view.texts, view.digest = fresh.projection, fresh.texts, fresh.digest
-        if before != after:
+        if before != after or (gains and after):
             view.change(turn, Delta(after - before, before - after))
 
     def _view(self, producer: str, hosts: Iterable[str], version: int) -> View:

@@ -40,6 +40,8 @@ from qns.iil.requests import (
     Resume,
     Subscribe,
     Subscribed,
+    SubscriptionInfo,
+    Subscriptions,
     Unsubscribe,
 )
 from qns.peer.event_log import EventLog
@@ -91,7 +93,7 @@ class Peer:
             Renew: self.iil.renew,
             Pause: self.iil.pause,
             Resume: self.iil.resume,
-            ListSubscriptions: self.iil.list_subscriptions,
+            ListSubscriptions: self._list_subscriptions,
             PullDeliveries: self.iil.pull,
             AcknowledgeDeliveries: self.iil.acknowledge,
             Publish: self._publish,
@@ -222,7 +224,15 @@ class Peer:
     def _subscribe(self, turn: Turn, request: Subscribe) -> Subscribed:
         self._require_membership()
         answer, subscription = self.iil.subscribe(turn, request, interest=self.edl)
-        return replace(answer, warnings=source_warnings(subscription, self.federation))
+        return replace(answer, warnings=source_warnings(subscription, self.federation, self.me))
+
+    def _list_subscriptions(self, turn: Turn, request: ListSubscriptions) -> Subscriptions:
+        found = self.iil.list_subscriptions(turn, request).subscriptions
+        return Subscriptions(tuple(replace(each, warnings=self._warnings(each)) for each in found))
+
+    def _warnings(self, info: SubscriptionInfo) -> tuple[str, ...]:
+        subscription = self.iil.table[info.id].subscription
+        return source_warnings(subscription, self.federation, self.me)
 
     def _publish(self, turn: Turn, request: Publish) -> Published:
         self._require_membership()

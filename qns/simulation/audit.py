@@ -19,6 +19,7 @@ from qns.simulation import (
     owed,
     readers,
     reading,
+    rights,
     twin_rules,
 )
 from qns.simulation.answers import Answers
@@ -29,6 +30,7 @@ from qns.simulation.findings import Findings
 from qns.simulation.owed import Owed
 from qns.simulation.reading import Reading
 from qns.simulation.rest import QUIET
+from qns.simulation.rights import judge_rights
 from qns.simulation.world import World
 
 AUDITED: Final = (
@@ -39,6 +41,7 @@ AUDITED: Final = (
     *causes.RULES,
     declared.RULE,
     *calm_traffic.RULES,
+    rights.RULE,
 )
 """The rules of the audit."""
 
@@ -53,6 +56,7 @@ NEEDED_FAULTS: Final = {
     declared.RULE: {"restore"},
     readers.CURSOR: {"restore"},
     twin_rules.TWIN: {"twin"},
+    rights.RULE: {"rights"},
     **{rule: {"liar"} for rule in lie_bounds.RULES},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""
@@ -78,4 +82,5 @@ def audit(world: World, *, came_to_rest: bool, has_faults: bool) -> Findings:
     unjudged = world.liars | world.twins.keys()
     Causes(ledger, world.history, findings, frozenset(unjudged)).judge()
     judge_calm_traffic(world, findings, has_faults=has_faults)
+    judge_rights(world, findings, unjudged)
     return findings

@@ -10,7 +10,7 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.host_faults import HOST_FAULTS
 from qns.simulation.users import CLASSES, Users, some
 
-SEPARATE: Final = ("liar", "twin")
+SEPARATE: Final = ("liar", "twin", "rights")
 """Faults of which a swarm decides one by one, so that they leave the other plans as they were."""
 FAULTS: Final = (
     "delay",

@@ -8,7 +8,7 @@ from itertools import count
 from math import inf
 
 from qns.d2q.event_json import EventReader
-from qns.federation.document import Organisation
+from qns.federation.document import Federation, Organisation
 from qns.federation.document_xml import write_federation
 from qns.history.judge import judge
 from qns.history.verdict import MOST_PER_RULE
@@ -37,6 +37,7 @@ from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
 from qns.simulation.repeats import repeatable
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
+from qns.simulation.rights import rules_of
 from qns.simulation.signers import draw_signers
 from qns.simulation.trusted import among_others, misled
 from qns.simulation.twin_rules import judge_twins
@@ -153,10 +154,9 @@ class Scenario:
         self.counts["duplicated messages"] = world.network.duplicated
         self.counts |= {f"{kind} messages": number for kind, number in world.messages.items()}
         for record in world.history:
-            if record["do"] in ("pub", "ntfy", "skip", "drop", "rewind", "overflow"):
+            if record["do"] in ("pub", "ntfy", "skip", "drop", "withhold", "rewind", "overflow"):
                 self.counts[record["do"]] = self.counts.get(record["do"], 0) + 1
-        counts, history = self.counts, world.history
-        return ScenarioResult(self.plan.seed, violations, history, counts, asked)
+        return ScenarioResult(self.plan.seed, violations, world.history, self.counts, asked)
 
     def _play(self) -> list[str]:
         world = self.world
@@ -348,27 +348,33 @@ class Scenario:
     # --- the federation changes -------------------------------------------------------------------
 
     def _install(self, *at: str) -> None:
-        xml = write_federation(self.world.federation)
+        request = InstallDocument(write_federation(self.world.federation))
         for name in at:
-            self.calls.call(name, InstallDocument(xml))
+            self.calls.call(name, request)
 
     def _other_than(self, org: str) -> str:
         return next(name for name in self.world.federation.organisations if name != org)
 
+    def _change(self, document: Federation, at: str) -> None:
+        self.injection.count("federation changes")
+        self.world.change_document(document)
+        self._install(at)
+
     def _do_host(self, action: Action) -> None:
-        world, org = self.world, action.org
-        if org in world.federation:
-            self.injection.count("federation changes")
-            hosts = str(action.fields["hosts"]).split(",")
-            world.change_document(world.federation.hosting(org, hosts))
-            self._install(self._other_than(org))
+        document, org = self.world.federation, action.org
+        hosts = str(action.fields["hosts"]).split(",")
+        if org in document:
+            self._change(document.hosting(org, hosts), self._other_than(org))
+
+    def _do_rights(self, action: Action) -> None:
+        document, rules = self.world.federation, rules_of(self.world.federation, action)
+        if action.org in document and rules != document.rights:
+            self._change(document.with_rights(rules), action.org)
 
     def _do_grow(self, action: Action) -> None:
-        world, org = self.world, action.org
-        if org in world.federation:
-            self.injection.count("federation changes")
-            world.change_document(grown(world.federation, action))
-            self._install(self._other_than(org))
+        document, org = self.world.federation, action.org
+        if org in document:
+            self._change(grown(document, action), self._other_than(org))
 
     def _do_leave(self, action: Action) -> None:
         world, org = self.world, action.org

@@ -13,6 +13,7 @@ from tests.mutants.members import MEMBERS
 from tests.mutants.mutant import Mutant
 from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.rights import RIGHTS
 from tests.mutants.sealing import SEALS
 from tests.mutants.signed_documents import SIGNED_DOCUMENTS
 from tests.mutants.storage import STORAGE
@@ -35,9 +36,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *SIGNED_DOCUMENTS,
     *CONNECTIONS,
     *SEALS,
+    *RIGHTS,
 )
 
 _PROTOCOL: Final = (
+    "tests/edl/test_rights.py",
     "tests/edl/test_seals.py",
     "tests/edl/test_merkle.py",
     "tests/peer/test_sealed_peers.py",
