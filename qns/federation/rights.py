@@ -6,6 +6,7 @@ the events of a class only if a rule grants it. It always reads its own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -76,25 +77,34 @@ def _check_rule(schema: Schema, members: Collection[str], groups: Groups, rule: 
 
 
 class ReadableClasses:
-    """The classes that one organisation may read, by the rules that grant it something."""
+    """The classes that each organisation may read of each other, by the rules of one document."""
 
-    def __init__(
-        self, reader: str, schema: Schema, groups: Groups, rules: Iterable[ReadRule]
-    ) -> None:
-        self._groups = groups
-        self._granted: dict[str, frozenset[str]] = {}
-        called = _called(reader, groups)
+    def __init__(self, schema: Schema, groups: Groups, rules: Iterable[ReadRule]) -> None:
+        self._schema = schema
+        self._called: defaultdict[str, set[str]] = defaultdict(set)
+        self._rules: defaultdict[str, list[ReadRule]] = defaultdict(list)
+        self._found: dict[tuple[str, str], frozenset[str]] = {}
+        for group, members in groups.items():
+            for name in members:
+                self._called[name].add(group)
         for rule in rules:
-            if rule.reader in called:
-                before = self._granted.get(rule.source, frozenset())
-                self._granted[rule.source] = before | schema.scope(rule.data_class, rule.only)
+            self._rules[rule.reader].append(rule)
 
-    def of(self, source: str) -> frozenset[str]:
-        """Returns the classes whose events of this organisation it may read."""
-        called = _called(source, self._groups)
-        return frozenset().union(*(self._granted.get(name, ()) for name in called))
+    def of(self, reader: str, source: str) -> frozenset[str]:
+        """Returns the classes whose events of `source` the organisation may read."""
+        found = self._found.get((reader, source))
+        if found is None:
+            sources = self._names_of(source)
+            found = self._found[reader, source] = frozenset().union(
+                *(
+                    self._schema.scope(rule.data_class, rule.only)
+                    for name in self._names_of(reader)
+                    for rule in self._rules.get(name, ())
+                    if rule.source in sources
+                )
+            )
+        return found
 
-
-def _called(name: str, groups: Groups) -> set[str]:
-    """Returns what a rule may call the organisation."""
-    return {EVERYONE, name, *(group for group, members in groups.items() if name in members)}
+    def _names_of(self, name: str) -> set[str]:
+        """Returns what a rule may call the organisation."""
+        return {EVERYONE, name, *self._called.get(name, ())}

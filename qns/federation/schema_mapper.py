@@ -18,8 +18,8 @@ class SchemaMapper:
     full path."""
 
     federation: Federation
-    _readable: dict[str, ReadableClasses] = field(default_factory=dict, compare=False)
-    """Organisation -> what it may read, for those that were asked for."""
+    _readable: ReadableClasses | None = field(default=None, init=False, compare=False)
+    """Is made when it is first needed: many mappers only look for hosts."""
 
     def producers(self, except_for: str) -> dict[str, frozenset[str]]:
         """Returns each other member, with the classes that it hosts and `except_for` may read.
@@ -30,11 +30,10 @@ class SchemaMapper:
         if except_for not in self.federation:
             return {}
         members = self.federation.organisations.items()
-        return {
-            name: member.hosts & self.readable(except_for, name)
-            for name, member in members
-            if name != except_for
-        }
+        hosts = {name: member.hosts for name, member in members if name != except_for}
+        if self.federation.rights is None:
+            return hosts
+        return {name: classes & self.readable(except_for, name) for name, classes in hosts.items()}
 
     def hosts(self, organisation: str, data_class: str) -> bool:
         """True if the organisation is a member and hosts the class."""
@@ -43,15 +42,17 @@ class SchemaMapper:
 
     def readable(self, reader: str, source: str) -> frozenset[str]:
         """Returns the classes whose events of `source` the organisation may read."""
-        schema, rules = self.federation.schema, self.federation.rights
-        if rules is None or reader == source:
-            return frozenset(schema.classes)
-        found = self._readable.get(reader)
-        if found is None:
-            found = ReadableClasses(reader, schema, self.federation.groups, rules)
-            self._readable[reader] = found
-        return found.of(source)
+        document = self.federation
+        if document.rights is None or reader == source:
+            return frozenset(document.schema.classes)
+        if self._readable is None:
+            readable = ReadableClasses(document.schema, document.groups, document.rights)
+            object.__setattr__(self, "_readable", readable)
+        assert self._readable is not None
+        return self._readable.of(reader, source)
 
     def may_read(self, reader: str, source: str, data_class: str) -> bool:
         """True if the organisation may read the events of this class and source."""
-        return self.federation.rights is None or data_class in self.readable(reader, source)
+        if self.federation.rights is None or reader == source:
+            return True
+        return data_class in self.readable(reader, source)

@@ -10,25 +10,23 @@ from typing import Final
 
 from qns.cbr.subscription import Subscription
 from qns.errors import near_misses, shorten
-from qns.federation.document import Federation
 from qns.federation.schema_mapper import SchemaMapper
 
 MOST_WARNINGS: Final = 10
 
 
 def source_warnings(
-    subscription: Subscription, federation: Federation, reader: str
+    subscription: Subscription, mapper: SchemaMapper, reader: str
 ) -> tuple[str, ...]:
     """Returns one warning for each source that cannot publish what the subscription asks for, and
     for each from which `reader`, the organisation of the subscriber, may not read some of it.
 
     A subscription without sources gets the former if no member hosts a class of its scope.
     """
-    scope, sources = subscription.scope, subscription.sources
+    scope, sources, federation = subscription.scope, subscription.sources, mapper.federation
     hosts = [name for name, each in federation.organisations.items() if scope & each.hosts]
     if sources is None and not hosts:
         return (f"no member of {federation.name} hosts {_classes(subscription)}",)
-    mapper = SchemaMapper(federation)
     warnings = [
         warning
         for source in sorted(hosts if sources is None else sources)
@@ -49,7 +47,7 @@ def _warning(source: str, subscription: Subscription, mapper: SchemaMapper, read
     hosted = subscription.scope & federation[source].hosts
     if not hosted:
         return f"the source {source} does not host {_classes(subscription)}"
-    denied = sorted(hosted - mapper.readable(reader, source))
+    denied = sorted(path for path in hosted if not mapper.may_read(reader, source, path))
     if denied:
         return denial(reader, ", ".join(denied), source, federation.version)
     return ""

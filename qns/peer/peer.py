@@ -14,6 +14,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
+from qns.cbr.subscription import Subscription
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.requests import Send
 from qns.edl.seals import Sealer
@@ -40,7 +41,6 @@ from qns.iil.requests import (
     Resume,
     Subscribe,
     Subscribed,
-    SubscriptionInfo,
     Subscriptions,
     Unsubscribe,
 )
@@ -224,15 +224,20 @@ class Peer:
     def _subscribe(self, turn: Turn, request: Subscribe) -> Subscribed:
         self._require_membership()
         answer, subscription = self.iil.subscribe(turn, request, interest=self.edl)
-        return replace(answer, warnings=source_warnings(subscription, self.federation, self.me))
+        return replace(answer, warnings=self._warnings(subscription))
 
     def _list_subscriptions(self, turn: Turn, request: ListSubscriptions) -> Subscriptions:
         found = self.iil.list_subscriptions(turn, request).subscriptions
-        return Subscriptions(tuple(replace(each, warnings=self._warnings(each)) for each in found))
+        table = self.iil.table
+        return Subscriptions(
+            tuple(
+                replace(each, warnings=self._warnings(table[each.id].subscription))
+                for each in found
+            )
+        )
 
-    def _warnings(self, info: SubscriptionInfo) -> tuple[str, ...]:
-        subscription = self.iil.table[info.id].subscription
-        return source_warnings(subscription, self.federation, self.me)
+    def _warnings(self, subscription: Subscription) -> tuple[str, ...]:
+        return source_warnings(subscription, self.edl.producer.readers.mapper, self.me)
 
     def _publish(self, turn: Turn, request: Publish) -> Published:
         self._require_membership()

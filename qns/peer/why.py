@@ -95,7 +95,7 @@ def why(
     elif question.subscription and logged.taken and not facts and explained[0].matches:
         facts.append(_past(question.subscription))
     if question.subscription:
-        facts += _warnings(subscription, event, key[0], federation, edl.me)
+        facts += _warnings(subscription, event, key[0], edl)
     verdict = _verdict(question, explained, facts)
     data_class = "" if event is None else event.data_class
     return Why(
@@ -155,16 +155,19 @@ def _warnings(
     subscription: LocalSubscription,
     event: Event | None,
     source: str,
-    federation: Federation,
-    me: str,
+    edl: ExternalDiffusionLayer,
 ) -> Iterator[Fact]:
     """Yields why nothing of this source, or not this event, comes to the subscription."""
     asked = subscription.subscription
-    if not source or source == me or (asked.sources is not None and source not in asked.sources):
+    if (
+        not source
+        or source == edl.me
+        or (asked.sources is not None and source not in asked.sources)
+    ):
         return
     scope = asked.scope if event is None else frozenset((event.data_class,))
     of_source = replace(asked, sources=frozenset((source,)), scope=scope)
-    for words in source_warnings(of_source, federation, me):
+    for words in source_warnings(of_source, edl.producer.readers.mapper, edl.me):
         yield Fact("warning", words, source)
 
 

@@ -57,11 +57,17 @@ def sent(world: World, to: str, event: str) -> list[str]:
     ]
 
 
-def settled(*names: str, rules: Iterable[ReadRule] = (), capability: int = 4) -> World:
-    """Returns a world in which all but P have subscribed, with these rights."""
+def ruled(*names: str, rules: Iterable[ReadRule], capability: int = 4) -> World:
+    """Returns a world in which these rights are in force everywhere."""
     world = world_of(*names, capability=capability)
     change_rights(world, *rules)
     world.run_for(15.0)
+    return world
+
+
+def settled(*names: str, rules: Iterable[ReadRule] = (), capability: int = 4) -> World:
+    """Returns a world in which all but P have subscribed, with these rights."""
+    world = ruled(*names, rules=rules, capability=capability)
     for name in names[1:]:
         subscribe(world, name)
     world.run_for(10.0)
@@ -97,7 +103,7 @@ def test_consumer_whose_view_is_not_known_gets_only_what_it_may_read() -> None:
 
 
 def test_late_subscriber_gets_only_what_it_may_read_of_the_backlog() -> None:
-    world = settled("P", "C", rules=[NO_WIND])
+    world = ruled("P", "C", rules=[NO_WIND])
     publish(world, "P", "r", available="INF")
     publish(world, "P", "w", available="INF", data_class=WIND)
     subscribe(world, "C", "late")
@@ -108,13 +114,12 @@ def test_late_subscriber_gets_only_what_it_may_read_of_the_backlog() -> None:
 
 def test_view_that_a_consumer_sent_without_the_right_is_not_served() -> None:
     """The producer's document decides, whatever the consumer believes."""
-    world = settled("P", "C", rules=[NO_WIND])
+    world = ruled("P", "C", rules=[NO_WIND])
     publish(world, "P", "before", available="INF", data_class=WIND)
-    producer = peer_of(world, "P").edl.producer
-    stranger = settled("P", "C", rules=[ALL])  # this C may read it, and says so
+    stranger = ruled("P", "C", rules=[ALL])  # this C may read it, and says so
     subscribe(stranger, "C", "w", WIND)
     view = peer_of(stranger, "C").edl.consumer.merger.table["P"]
-    stream = producer.streams["C"]
+    stream = peer_of(world, "P").edl.producer.streams["C"]
     change = ChangeSub(
         1, 1, 1, None, stream.version + 1, tuple(view.texts.values()), (), str(view.digest)
     )

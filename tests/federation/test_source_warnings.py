@@ -5,6 +5,7 @@ from __future__ import annotations
 from qns.d2q.language import parse_subscription
 from qns.federation.document import Federation
 from qns.federation.rights import ReadRule
+from qns.federation.schema_mapper import SchemaMapper
 from qns.federation.shipped import AGENCIES_FEDERATION, WEATHER_PARTIAL_FEDERATION
 from qns.federation.source_warnings import MOST_WARNINGS, source_warnings
 
@@ -12,7 +13,8 @@ WEATHER = WEATHER_PARTIAL_FEDERATION
 
 
 def warnings(text: str, federation: Federation = WEATHER) -> tuple[str, ...]:
-    return source_warnings(parse_subscription(text, federation.schema), federation, "INPS")
+    subscription = parse_subscription(text, federation.schema)
+    return source_warnings(subscription, SchemaMapper(federation), "INPS")
 
 
 def test_source_that_hosts_the_class_gets_no_warning() -> None:

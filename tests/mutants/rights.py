@@ -109,7 +109,7 @@ RIGHTS = (
         file="qns/federation/rights.py",
         kind="rights",
         breaks="A rule for a group grants nothing to its members.",
-        old="{EVERYONE, name, *(group for group, members in groups.items() if name in members)}",
+        old="{EVERYONE, name, *self._called.get(name, ())}",
         new="{EVERYONE, name}",
     ),
     Mutant(
