@@ -8,7 +8,7 @@ from itertools import count
 from math import inf
 
 from qns.d2q.event_json import EventReader
-from qns.federation.document import Federation, Organisation
+from qns.federation.document import Organisation
 from qns.federation.document_xml import write_federation
 from qns.history.judge import judge
 from qns.history.verdict import MOST_PER_RULE
@@ -27,9 +27,9 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.audit import audit
 from qns.simulation.bounds import with_bounds
 from qns.simulation.calls import Calls
+from qns.simulation.changes import document_after
 from qns.simulation.disks import MemoryDisk, SqliteDisk
 from qns.simulation.findings import Findings
-from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
 from qns.simulation.lasting import keeping_out, needless_notifications, still_owed, working_pairs
 from qns.simulation.lie_bounds import judge_lie_bounds
@@ -37,7 +37,6 @@ from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
 from qns.simulation.repeats import repeatable
 from qns.simulation.rest import QUIET, REST, judge_tables, unrest
-from qns.simulation.rights import rules_of
 from qns.simulation.signers import draw_signers
 from qns.simulation.trusted import among_others, misled
 from qns.simulation.twin_rules import judge_twins
@@ -360,26 +359,14 @@ class Scenario:
     def _other_than(self, org: str) -> str:
         return next(name for name in self.world.federation.organisations if name != org)
 
-    def _change(self, document: Federation, at: str) -> None:
-        self.injection.count("federation changes")
-        self.world.change_document(document)
-        self._install(at)
+    def _do_change(self, action: Action) -> None:
+        document = document_after(self.world.federation, action)
+        if document is not self.world.federation:
+            self.injection.count("federation changes")
+            self.world.change_document(document)
+            self._install(self._other_than(action.org))
 
-    def _do_host(self, action: Action) -> None:
-        document, org = self.world.federation, action.org
-        hosts = str(action.fields["hosts"]).split(",")
-        if org in document:
-            self._change(document.hosting(org, hosts), self._other_than(org))
-
-    def _do_rights(self, action: Action) -> None:
-        document, rules = self.world.federation, rules_of(self.world.federation, action)
-        if action.org in document and rules != document.rights:
-            self._change(document.with_rights(rules), action.org)
-
-    def _do_grow(self, action: Action) -> None:
-        document, org = self.world.federation, action.org
-        if org in document:
-            self._change(grown(document, action), self._other_than(org))
+    _do_host = _do_grow = _do_rights = _do_change
 
     def _do_leave(self, action: Action) -> None:
         world, org = self.world, action.org
