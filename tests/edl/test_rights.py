@@ -15,16 +15,27 @@ from qns.cbr.views import ProducerView
 from qns.d2q.event_json import EventReader
 from qns.d2q.event_xml import write_event
 from qns.d2q.shipped import WEATHER
-from qns.edl.messages import ChangeSub, Envelope, Fault, Notification, Notified, Notify
+from qns.edl.messages import (
+    ChangeSub,
+    Entry,
+    Envelope,
+    Fault,
+    Gossip,
+    Notification,
+    Notified,
+    Notify,
+)
 from qns.errors import NotAllowed
 from qns.federation.document import Federation
 from qns.federation.rights import ReadRule
 from qns.federation.schema_mapper import SchemaMapper
-from qns.iil.requests import RedeliverDeadLetter
+from qns.iil.requests import RedeliverDeadLetter, Subscribe
 from qns.peer.inputs import Received
+from qns.peer.turn import Turn
 from qns.simulation.world import World
 from tests.edl.lone_peer import LonePeer
 from tests.edl.peers import (
+    OWNER,
     cut,
     delivered,
     federation,
@@ -35,6 +46,8 @@ from tests.edl.peers import (
     subscribe,
     world_of,
 )
+from tests.edl.test_adoption import producer_of
+from tests.edl.test_adoption import publish as publish_at
 from tests.strategies import ALL_TYPES, events, subscriptions
 
 WIND = "Report/Wind"
@@ -150,19 +163,52 @@ def test_right_that_is_taken_away_leaves_what_was_delivered_and_ends_the_rest() 
     assert not peer_of(world, "P").edl.producer.streams["C"].owes
 
 
-def test_event_on_its_way_through_the_tree_is_not_sent_after_its_right_has_ended() -> None:
-    world = settled("P", "C", "D", rules=[ALL], capability=1)
-    for name in ("C", "D"):
-        cut(world, "P", name)
-    publish(world, "P", "w", data_class=WIND)
-    world.run_for(0.05)
-    change_rights(world, NO_WIND, ReadRule(WIND, "D"))
-    before = len(world.traffic)
-    world.network.heal()
-    world.run_for(60.0)
-    world.traffic[:] = world.traffic[before:]
-    assert sent(world, "C", "w") == []
-    assert delivered(world, "D") == ["w"]
+def items_under_way(lone: LonePeer, to: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Returns the events in the notify under way to a peer, each with all its receivers."""
+    request = lone.request(to)
+    items = request.items if isinstance(request, Notify) else ()
+    return [
+        (each.event, tuple(each.entry.receivers()))
+        for each in items
+        if isinstance(each, Notification)
+    ]
+
+
+@pytest.mark.parametrize("first", ["C", "D"])
+def test_event_that_waits_on_a_link_is_not_sent_after_its_right_has_ended(first: str) -> None:
+    lone = producer_of("C", "D", capability=1)
+    lone.peer.edl.producer.trees._capabilities = {"P": 1, first: 2}
+    publish_at(lone, "r")
+    publish_at(lone, "w", **{"class": WIND})
+    ((event, (top, below)),) = items_under_way(lone, first)
+    assert (event, top) == ("r", first)
+    lone.install(lone.document.with_rights([NO_WIND, ReadRule(WIND, "D")]))
+    found = []
+    for _ in range(6):
+        for name in [each for each in ("C", "D") if each in lone.under_way]:
+            found += items_under_way(lone, name)
+            lone.answer(name, lone.polite_reply(name))
+    assert below in ("C", "D")
+    assert ("w", ("D",)) in found
+    assert not [names for each, names in found[1:] if each == "w" and "C" in names]
+
+
+def test_copy_that_waits_for_a_relay_is_not_sent_after_the_right_of_the_relay_has_ended() -> None:
+    lone = LonePeer("F", federation("P", "F", "G", "Z").with_rights([ALL]))
+    lone.settle()
+    forwarder = lone.peer.edl.forwarder
+    forwarder.reachability.observe("Z", reachable=False)
+    link = forwarder.link("G")
+    link.asks(Gossip())  # the link is busy
+    event = EventReader(WEATHER).from_fields({"id": "w", "class": WIND, "source": "P"})
+    entry, xml = Entry("Z", 1, 1, 1, 0, ()), write_event(event, WEATHER)
+    lone.receive("P", Notify((Notification("P", 1, 1, 1, "w", xml, 0.0, entry, ("P",)),)))
+    assert [each.entry.receiver for each in link.parcels.values()] == ["Z"]
+    turn = Turn(lone.now)
+    assert len(forwarder.next_notifications(turn, link, 10, 10_000)) == 1
+    less = lone.document.with_rights([NO_WIND, ReadRule(WIND, "Z")])
+    forwarder.routes.apply_document(lone.document, less)
+    assert forwarder.next_notifications(turn, link, 10, 10_000) == []
 
 
 def test_right_that_is_given_brings_the_backlog_and_later_events() -> None:
@@ -199,6 +245,23 @@ def test_right_that_one_peer_learns_late_loses_nothing(first: str) -> None:
     world.network.heal()
     world.run_for(60.0)
     assert delivered(world, "C") == ["w1", "w2"]
+
+
+def test_gained_right_makes_subscriptions_wait_until_the_producer_knows_it_too() -> None:
+    lone = LonePeer("C", federation("P", "C").with_rights([NO_WIND]))
+    lone.settle()
+    lone.do(Subscribe(OWNER, "Report", id="s"))
+    lone.settle()
+    assert not lone.peer.iil.pending_at("P")
+    lone.install(lone.document.with_rights([ALL]))
+    assert lone.peer.iil.pending_at("P")
+    requests = []
+    while lone.request("P") is not None:
+        requests.append(lone.request("P"))
+        lone.answer("P", lone.polite_reply("P"))
+    (change,) = [each for each in requests if isinstance(each, ChangeSub)]
+    assert (change.added, change.removed) == ((), ())  # only the version is new
+    assert not lone.peer.iil.pending_at("P")
 
 
 def test_right_that_ends_and_comes_back_while_the_consumer_is_away() -> None:
