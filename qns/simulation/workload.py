@@ -111,14 +111,15 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     clocks = {name: chance.uniform(-30.0, 30.0) for name in names}
     if "twin" in faults:
         actions += draw_twin(seed, names, actions)
-    if "rights" in faults:
+    lies = draw_lies(seed, names) if "liar" in faults else []
+    has_twin = any(each.kind == "twin" for each in actions)
+    if "rights" in faults and not (lies and has_twin):  # docs/simulation.md says why
         federation = with_group(seed, federation)
         rights = draw_rights(seed, list(federation.organisations))
         if rights[0].at == 0.0:
             first = rules_of(federation, rights.pop(0))
             federation = replace(federation, rights=first)
         actions += rights
-    lies = draw_lies(seed, names) if "liar" in faults else []
     forging = draw_forging(seed, lies) if seed % 2 else []
     if lies:
         capability = FORGER_CAPABILITY if forging else LIAR_CAPABILITY

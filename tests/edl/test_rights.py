@@ -316,6 +316,21 @@ def test_relay_that_may_read_the_class_is_chosen() -> None:
     assert sent(world, "A", "w") == []
 
 
+def test_relay_gets_the_events_of_a_stream_up_to_one_that_it_may_not_read() -> None:
+    world = settled("P", "A", "C", "Z", rules=[NO_WIND, ReadRule(WIND, "Z"), ReadRule(WIND, "C")])
+    cut(world, "P", "Z")
+    publish(world, "P", "r1")
+    publish(world, "P", "w", data_class=WIND)
+    publish(world, "P", "r2")
+    producer, turn = peer_of(world, "P").edl.producer, Turn(world.now)
+    stream = producer.streams["Z"]
+    first = stream.acknowledged + 1
+    for hop, expected in (("A", ["r1"]), ("C", ["r1", "w", "r2"]), ("", ["r1", "w", "r2"])):
+        items = producer.resending.items(turn, stream, first, stream.number, hop)
+        assert [each.event for each in items if isinstance(each, Notification)] == expected
+    assert producer.resending.items(turn, stream, first + 1, stream.number, "A") == []
+
+
 def test_second_relay_may_read_the_class_too() -> None:
     rules = [NO_WIND, ReadRule(WIND, "Z"), ReadRule(WIND, "A"), ReadRule(WIND, "C")]
     world = settled("P", "A", "B", "C", "Z", rules=rules)

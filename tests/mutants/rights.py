@@ -93,8 +93,9 @@ RIGHTS = (
         file="qns/federation/schema_mapper.py",
         kind="rights",
         breaks="A consumer asks for classes that it may not read.",
-        old="            name: member.hosts & self.readable(except_for, name)",
-        new="            name: member.hosts",
+        old="        return {name: classes & self.readable(except_for, name) for name, classes in "
+        "hosts.items()}",
+        new="        return hosts",
     ),
     Mutant(
         name="widened-view-stays-stable",
