@@ -335,7 +335,8 @@ class OutboundStream:
 
     def withhold(self, turn: Turn, row: OwedRow, log: EventLog, reason: str) -> None:
         """Gives up an owed event that the consumer may not read any more."""
-        self.withheld[row.number] = reason
+        if row.number > self.acknowledged:
+            self.withheld[row.number] = reason
         self.drop(turn, row, log, IncidentKind.WITHHOLD)
 
     def drop(
