@@ -280,20 +280,15 @@ class ExternalDiffusionLayer:
         if is_behind and not isinstance(body, _OF_ANY_DOCUMENT):
             fault = Fault(f"{self.me} has an older federation document and fetches the newer one")
             return self.dialogue.envelope(sender, fault, is_reply=True)
-        if self._has_older_rights(envelope):
-            fault = Fault(f"{sender} has an older federation document, and other rights since")
+        if isinstance(body, ChangeSub) and envelope.document < self.consumer.federation.version:
+            # Its view may lack what the consumer may read, or what is hosted, by the newer one.
+            fault = Fault(f"{sender} has an older federation document")
             return self.dialogue.envelope(sender, fault, is_reply=True)
         if self.dialogue.is_closed and not isinstance(body, FetchDocument | Gossip):
             fault = Fault(f"the federation document of {self.me} has expired: it waits for another")
             return self.dialogue.envelope(sender, fault, is_reply=True)
         reply = self._reply(turn, sender, body, accepted)
         return self.dialogue.envelope(sender, reply, is_reply=True)
-
-    def _has_older_rights(self, envelope: Envelope) -> bool:
-        """True if a view may lack what its consumer may read by the document in force here."""
-        federation = self.consumer.federation
-        is_older = envelope.document < federation.version and federation.rights is not None
-        return is_older and isinstance(envelope.body, ChangeSub)
 
     def _offered(self, turn: Turn, sender: str, offer: OfferDocument) -> Done | Fault:
         try:

@@ -280,10 +280,13 @@ def test_right_that_ends_and_comes_back_while_the_consumer_is_away() -> None:
     assert sorted(delivered(world, "C")) == ["w1", "w2", "w3"]
 
 
-def test_view_of_an_older_document_is_refused_until_the_consumer_has_the_newer_one() -> None:
+@pytest.mark.parametrize("rules", [[ALL], None])
+def test_view_of_an_older_document_is_refused_until_the_consumer_has_the_newer_one(
+    rules: list[ReadRule] | None,
+) -> None:
     lone = LonePeer("P", federation("P", "C").with_rights([NO_WIND]))
     lone.settle()
-    lone.install(lone.document.with_rights([ALL]))
+    lone.install(lone.document.with_rights(rules))
     old = ChangeSub(1, 1, 1, 0, 1, (), (), lone.peer.edl.producer.table.digest("C"))
     (reply,) = lone.do(Received(Envelope("C", 2, (), old)))
     assert isinstance(reply.body, Fault)

@@ -85,8 +85,8 @@ RIGHTS = (
         file="qns/edl/layer.py",
         kind="rights",
         breaks="A view of an older document replaces the one that new rights have widened.",
-        old="        if self._has_older_rights(envelope):",
-        new="        if False:",
+        old="        if isinstance(body, ChangeSub) and envelope.document < ",
+        new="        if False and envelope.document < ",
     ),
     Mutant(
         name="view-not-restricted",
