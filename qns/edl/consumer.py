@@ -111,6 +111,16 @@ class Consumer:
         )
         return is_present or (producer, incarnation) in self.streams
 
+    def is_foreign(self, producer: str, incarnation: int, data_class: str) -> bool:
+        """True if the document says that the producer has never hosted the class.
+
+        It does not say that of former incarnations.
+        """
+        member = self.federation.organisations.get(producer)
+        if member is None or member.incarnation != incarnation:
+            return False
+        return data_class not in member.hosts and data_class not in member.hosted
+
     # --- start, documents and epochs --------------------------------------------------------------
 
     def recover_from(self, store: Store) -> None:

@@ -103,7 +103,8 @@ class Forwarder:
         self.promise(turn, parcel)
         if self.reachability.reachable(receiver):
             return
-        for hop in self.routes.hops(receiver, parcel.path)[:1]:
+        content = self.log[parcel.event].event
+        for hop in self.routes.hops(receiver, parcel.path, carrying=content)[:1]:
             incarnation, entry = parcel.producer_incarnation, parcel.entry.alone()
             copy = Parcel(parcel.event, incarnation, entry, parcel.path, None, parcel.seal)
             self.link(hop).parcels[copy.key] = copy
@@ -155,7 +156,10 @@ class Forwarder:
         gone = []
         for key, parcel in link.parcels.items():
             logged = self.log.get(parcel.event)
-            if logged is None:  # everyone to whom it was owed has it
+            is_relayed = parcel.entry.receiver != link.other
+            if logged is None or (  # everyone to whom it was owed has it
+                is_relayed and not self.routes.may_carry(link.other, logged.event)
+            ):
                 gone.append(key)
                 continue
             size = len(logged.xml)
@@ -204,6 +208,13 @@ class Forwarder:
             self._adopt(turn, parcel)
             if parcel.custody is None:  # the stream resends it later
                 del self.link(other).parcels[key]
+
+    def recall_own(self) -> None:
+        """Drops the parcels with events of this peer, which its streams send again."""
+        for link in self.links.values():
+            for key, parcel in list(link.parcels.items()):
+                if parcel.event[0] == self.me and parcel.custody is None:
+                    del link.parcels[key]
 
     def drop_receiver(self, turn: Turn, other: str) -> None:
         """Drops the parcels for a peer that has left, and adopts their subtrees."""

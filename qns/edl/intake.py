@@ -29,7 +29,7 @@ from qns.edl.messages import (
     Skip,
     entry_of,
 )
-from qns.errors import DocumentError, DuplicateId, QnsError, shorten
+from qns.errors import DocumentError, DuplicateId, NotAllowed, QnsError, shorten
 from qns.peer.event_log import LoggedEvent
 from qns.peer.outcomes import IncidentKind
 from qns.peer.past_events import EVERYONE, content_of
@@ -158,6 +158,8 @@ class Intake:
             except QnsError:
                 break
             if event.id != id or event.source != source:
+                break
+            if consumer.is_foreign(source, incarnation, event.data_class):
                 break
             position = (incarnation, published_in, sequence)
             logged = LoggedEvent(event, xml, position, turn.now + remaining_s, taken=True)
@@ -306,6 +308,8 @@ class Intake:
             event = read_event(item.xml, self.consumer.schema)
             if (event.source, event.id) != (item.source, item.event):
                 raise DocumentError(f"the notification of {item.event} carries event {event.id}")
+            if self.consumer.is_foreign(item.source, item.producer_incarnation, event.data_class):
+                raise NotAllowed(f"{item.source} has never hosted {event.data_class}")
             logged = LoggedEvent(event, item.xml, position, turn.now + item.remaining_s)
             log.add(turn, logged)
         elif logged.xml != item.xml and content_of(logged.xml) != content_of(item.xml):

@@ -227,7 +227,10 @@ class ExternalDiffusionLayer:
         is_own = letter.source == self.me
         key = (letter.source, letter.event)
         if is_own and not self.producer.send_again(turn, letter.receiver, key):
-            raise NotAllowed(f"{letter.receiver} is not a member any more, or has it by now")
+            raise NotAllowed(
+                f"{letter.receiver} is not a member any more, or has it by now, or "
+                f"{letter.receiver} may not read it"
+            )
         parcel = custody.take_dead_letter(turn, number)
         if not is_own:
             self.forwarder.promise(turn, parcel)
@@ -290,6 +293,10 @@ class ExternalDiffusionLayer:
         self.dialogue.learn_from(turn, sender, envelope.document, envelope.reachability)
         if is_behind and not isinstance(body, _OF_ANY_DOCUMENT):
             fault = Fault(f"{self.me} has an older federation document and fetches the newer one")
+            return self.dialogue.envelope(sender, fault, is_reply=True)
+        if isinstance(body, ChangeSub) and envelope.document < self.consumer.federation.version:
+            # Its view may lack what the consumer may read, or what is hosted, by the newer one.
+            fault = Fault(f"{sender} has an older federation document")
             return self.dialogue.envelope(sender, fault, is_reply=True)
         if self.dialogue.is_closed and not isinstance(body, FetchDocument | Gossip):
             fault = Fault(f"the federation document of {self.me} has expired: it waits for another")

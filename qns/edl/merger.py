@@ -55,27 +55,35 @@ class Merger:
     ) -> None:
         """Recovers the views; `subscriptions` are those of the users, in order of arrival."""
         versions = {row.producer: row.version for row in store.rows(VIEWS)}
-        self.views.host({name: federation[name].hosts for name in versions})
+        producers = SchemaMapper(federation).producers(except_for=self.me)
+        self.views.host({name: producers[name] for name in versions})
         self.views.subscribe_all(subscriptions)
         written: _Written = {}
         for producer, version in versions.items():
             self.table.recover(self._view(producer, version, written))
 
     def apply_document(self, turn: Turn, old: Federation, new: Federation) -> None:
-        """Re-routes the views to the organisations that host the classes from now on."""
+        """Re-routes the views to the organisations that host the classes from now on.
+
+        A view gets a new version if this organisation may read more of its producer, even if its
+        elements stay the same: its subscriptions are stable when the producer knows that too.
+        """
+        has_rights = not (old.rights is None and new.rights is None)
         producers = SchemaMapper(new).producers(except_for=self.me)
         for name in list(self.table):
             if name not in producers or new[name].incarnation != old[name].incarnation:
                 self.table.drop(turn, name)
                 self._exact.pop(name, None)
         rehosted = [name for name in self.table if self.hosted(name) != producers[name]]
+        gaining = {name for name in rehosted if not producers[name] <= self.hosted(name)}
         self.views.host(producers)
         written: _Written = {}
         for name in producers:
             if name not in self.table:
                 self.table.add(turn, self._view(name, 0, written))
         for name in rehosted:
-            self._rehost(turn, self.table[name], written)
+            gains = has_rights and name in gaining
+            self._rehost(turn, self.table[name], written, gains=gains)
 
     def subscribe(self, turn: Turn, id: str, subscription: Subscription) -> None:
         self._update(turn, self.views.subscribe(id, subscription))
@@ -139,12 +147,12 @@ class Merger:
                 found[each] = former
         return found
 
-    def _rehost(self, turn: Turn, view: View, written: _Written) -> None:
+    def _rehost(self, turn: Turn, view: View, written: _Written, *, gains: bool) -> None:
         """Makes a view anew after the producer's classes have changed."""
         fresh = self._view(view.producer, 0, written)
         before, after = frozenset(view.texts.values()), frozenset(fresh.texts.values())
         view.texts, view.digest = fresh.texts, fresh.digest
-        if before != after:
+        if before != after or (gains and after):
             view.change(turn, Delta(after - before, before - after))
 
     def _view(self, producer: str, version: int, written: _Written) -> View:

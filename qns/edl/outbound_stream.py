@@ -96,6 +96,8 @@ class OutboundStream:
     resend_at: float | None = None
     """When unacknowledged numbers are sent again; None if nothing is owed."""
     resends: int = 0
+    withheld: dict[int, str] = field(default_factory=dict)
+    """Number of an event that the consumer may not read any more -> why, for its skip."""
 
     def __post_init__(self) -> None:
         self.owed = OwedRows(self.consumer, self.view, self.most_in_memory)
@@ -287,6 +289,8 @@ class OutboundStream:
             self._settle(row, log)
         self.acknowledged = last
         self.resends = 0
+        for number in [each for each in self.withheld if each <= last]:
+            del self.withheld[number]
 
     def _fall_back(self, last: int, log: EventLog) -> None:
         for row in self.owed.between(last + 1, self.acknowledged):
@@ -348,13 +352,21 @@ class OutboundStream:
         if row is not None:
             self.drop(turn, row, log)
 
-    def drop(self, turn: Turn, row: OwedRow, log: EventLog) -> None:
+    def withhold(self, turn: Turn, row: OwedRow, log: EventLog, reason: str) -> None:
+        """Gives up an owed event that the consumer may not read any more."""
+        if row.number > self.acknowledged:
+            self.withheld[row.number] = reason
+        self.drop(turn, row, log, IncidentKind.WITHHOLD)
+
+    def drop(
+        self, turn: Turn, row: OwedRow, log: EventLog, kind: IncidentKind = IncidentKind.DROP
+    ) -> None:
         """Gives up an owed event; the consumer will get a skip in its place."""
         self.owed.remove(turn, row)
         if row.number > self.acknowledged:
             self._settle(row, log)
         turn.report(
-            IncidentKind.DROP,
+            kind,
             to=self.consumer,
             joined=self.consumer_incarnation,
             number=row.number,

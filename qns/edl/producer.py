@@ -6,9 +6,7 @@ Tree Builder -> Forwarder. The streams last until every number is acknowledged (
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass, field
-from math import inf
 
 from qns.cbr.index import DictionaryIndex
 from qns.edl.claims import Claims
@@ -25,14 +23,14 @@ from qns.edl.messages import (
     Notification,
     PullGap,
     SendAll,
-    Skip,
     Standing,
     SubChanged,
 )
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.owed_events import count_owed, forget_event, recover_streams
+from qns.edl.readers import Readers
 from qns.edl.relays import Relays
-from qns.edl.stream_items import stream_items
+from qns.edl.resending import Resending
 from qns.edl.tree_builder import Tree, TreeBuilder
 from qns.edl.uncompared_views import UncomparedViews
 from qns.errors import Busy, QnsError
@@ -42,9 +40,6 @@ from qns.peer.ports import Store
 from qns.peer.row_view import RowView
 from qns.peer.tuning import Tuning
 from qns.peer.turn import Turn
-
-_MOST_RESEND_PAUSES = 4
-"""The pause before the next resending grows up to this many times the first one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,12 +55,17 @@ class Producer:
     forwarder: Forwarder
     relays: Relays
     claims: Claims
+    readers: Readers
     streams: dict[str, OutboundStream] = field(default_factory=dict)
     """Consumer -> the stream to it."""
     step_backs: dict[str, int] = field(default_factory=dict)
     """Consumer that knows an epoch that this producer has forgotten -> the number from which on
     the consumer has to step back."""
     uncompared: UncomparedViews = field(default_factory=UncomparedViews)
+    resending: Resending = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.resending = Resending(self)
 
     # --- start, documents and epochs --------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Producer:
             if name not in members or members[name].incarnation != stream.consumer_incarnation:
                 self._end_stream(turn, stream)
                 self.forwarder.drop_receiver(turn, name)
-                self._resend_all(turn)  # the one that left may have had events in custody
+                self.resending.resend_all(turn)  # the one that left may have had events in custody
         for name, organisation in members.items():
             if name != self.me and name not in self.streams and self.me in members:
                 incarnation, most = organisation.incarnation, self.tuning.owed_in_memory
@@ -104,6 +104,19 @@ class Producer:
                     stream.raise_fence(turn, self.epoch)
                     self.uncompared.doubt(name, turn.now)
         self.trees.apply_document(old, new)
+        if self.readers.apply_document(turn, old, new, self.streams):
+            self.forwarder.recall_own()
+            self.resending.resend_all(turn)
+        if self.readers.gained:
+            self._send_gained(turn)
+
+    def _send_gained(self, turn: Turn) -> None:
+        """Sends the available events that consumers may read only since the newest document."""
+        for logged in self.log.available(self.me, turn.now):
+            data_class = logged.event.data_class
+            for name in self.readers.who_gained(data_class, self._wanting(turn, logged)):
+                if self.streams[name].owed.number_of(logged.event.id) is None:
+                    self._send_alone(turn, self.streams[name], logged)
 
     def begin_incarnation(self, turn: Turn, incarnation: int) -> None:
         """Ends every stream: this organisation has joined again."""
@@ -131,15 +144,21 @@ class Producer:
 
         Returns the interested organisations, with those that have not compared their view.
         """
-        interested = self.table.matcher.interested(logged.event)
-        if self.uncompared:
-            interested = sorted(self.uncompared.at(turn.now).union(interested))
+        wanting = self._wanting(turn, logged)
+        interested = self.readers.among(wanting, logged.event.data_class)
         if not interested:
             return []
         numbers = {name: self._number(turn, self.streams[name], logged) for name in interested}
         for name, children in self.trees.tree(tuple(interested)):
             self._send(turn, logged, self._entry(name, children, numbers))
         return interested
+
+    def _wanting(self, turn: Turn, logged: LoggedEvent) -> list[str]:
+        """Returns the consumers that want the event, or of which that is not known."""
+        wanting = self.table.matcher.interested(logged.event)
+        if self.uncompared:
+            wanting = sorted(self.uncompared.at(turn.now).union(wanting))
+        return wanting
 
     def _number(self, turn: Turn, stream: OutboundStream, logged: LoggedEvent) -> int:
         number = stream.assign_number(turn, self.epoch, logged.key, self.log)
@@ -202,7 +221,8 @@ class Producer:
         wanted = DictionaryIndex(dict(enumerate(added)))
         for logged in self.log.available(self.me, turn.now) if added else ():
             is_sent = stream.owed.number_of(logged.event.id) is not None
-            if not is_sent and wanted.match(logged.event):
+            may_read = self.readers.may_read(consumer, logged.event.data_class)
+            if not is_sent and may_read and wanted.match(logged.event):
                 self._send_alone(turn, stream, logged)
         return self._sub_changed(stream)
 
@@ -210,6 +230,8 @@ class Producer:
         """Sends a rejected event under a new number; returns False if there is none to send."""
         stream, logged = self.streams.get(consumer), self.log.get(key)
         if stream is None or logged is None or stream.owed.number_of(key[1]) is not None:
+            return False
+        if not self.readers.may_read(consumer, logged.event.data_class):
             return False
         self._send_alone(turn, stream, logged)
         return True
@@ -274,7 +296,7 @@ class Producer:
         if not stream.owes:
             stream.catch_up()
         elif from_hello:
-            self._resend(turn, stream)
+            self.resending.resend(turn, stream)
         elif stream.resend_at is None:
             stream.resend_at = turn.now + self.tuning.resend_after_s
 
@@ -301,54 +323,10 @@ class Producer:
         self.update_standing(turn, consumer, pull.standing)
         first = pull.standing.last + 1
         last = min(pull.upto, stream.number, first + self.tuning.notifications_per_call - 1)
-        items = tuple(self._items(turn, stream, first, last))
+        items = tuple(self.resending.items(turn, stream, first, last))
         return GapPulled(items, self.epoch, tuple(stream.fences))
 
-    def _items(self, turn: Turn, stream: OutboundStream, first: int, last: int) -> list[Item]:
-        incarnation, epoch, most_bytes = self.incarnation, self.epoch, self.tuning.bytes_per_call
-        return stream_items(stream, first, last, self.log, turn.now, incarnation, epoch, most_bytes)
-
-    # --- resending --------------------------------------------------------------------------------
-
-    def handle_due(self, turn: Turn) -> None:
-        """Starts to resend what has not been acknowledged for too long."""
-        for stream in self.streams.values():
-            if stream.resend_at is not None and stream.resend_at <= turn.now:
-                self._resend(turn, stream)
-        if self.relays.ways or self.forwarder.reachability.unreachable():
-            self.relays.choose(turn.now, self.streams, self._interested)
-
-    def next_due(self) -> float:
-        due = (each.resend_at for each in self.streams.values() if each.resend_at is not None)
-        return min(self.relays.next_due(), min(due, default=inf))
-
-    def resend_unanswered(self, consumer: str) -> None:
-        """A Notify was not answered: sends again what the consumer has not acknowledged."""
-        stream = self.streams.get(consumer)
-        if stream is not None and stream.owes:
-            stream.resend()
-
-    def next_resent(self, turn: Turn, other: str) -> list[Item]:
-        """Returns the next items that are sent again to a consumer, or relayed by another peer."""
-        stream = self.streams.get(other)
-        if stream is not None and stream.is_resending and self.relays.hop(other) is None:
-            return self._next_owed(turn, stream, self.tuning.notifications_per_call)
-        for consumer, way in self.relays.ways.items():
-            if way.hop == other and self.streams[consumer].is_resending:
-                room = self.relays.room(consumer, turn.now)
-                if room:
-                    return self._next_owed(turn, self.streams[consumer], room)
-        return []
-
-    def _next_owed(self, turn: Turn, stream: OutboundStream, limit: int) -> list[Item]:
-        first = max(stream.resend_next, stream.acknowledged + 1)
-        last = min(stream.number, first + limit - 1)
-        items = self._items(turn, stream, first, last)
-        if items:
-            end = items[-1]
-            last = end.last if isinstance(end, Skip) else end.entry.number
-        stream.resent(last)
-        return items
+    # --- events that are given up -----------------------------------------------------------------
 
     def handle_rejection(self, turn: Turn, consumer: str, item: Item, reason: str) -> None:
         """Makes a dead letter of an event that the consumer rejected, and a skip in its stream."""
@@ -362,38 +340,10 @@ class Producer:
         parcel = Parcel((self.me, item.event), self.incarnation, entry.alone(), (), None)
         self.forwarder.custody.reject(turn, parcel, reason)
         stream.drop(turn, row, self.log)
-        self._resend(turn, stream)
+        self.resending.resend(turn, stream)
 
     def abandon(self, turn: Turn, consumer: str) -> None:
         """Gives up everything that is owed to a consumer, as declared skips."""
         stream = self.streams.get(consumer)
         if stream is not None:
             stream.abandon(turn, self.log)
-
-    # --- relaying ---------------------------------------------------------------------------------
-
-    def _interested(self, stream: OutboundStream) -> Container[str]:
-        """Returns the organisations that want the first event that is owed to a consumer."""
-        for row in stream.owed.between(stream.acknowledged + 1, stream.number):
-            return self.table.matcher.interested(self.log[self.me, row.event].event)
-        return ()
-
-    def relay_refused(self, consumer: str) -> None:
-        """Makes another relay due: the present one rejected an event for the consumer."""
-        self.relays.change(consumer)
-        self.resend_unanswered(consumer)
-
-    def _resend(self, turn: Turn, stream: OutboundStream) -> None:
-        stream.resends += 1
-        pause_s = self.relays.pause_s(stream.consumer)
-        if pause_s is None:
-            pause_s = self.tuning.resend_after_s * min(stream.resends, _MOST_RESEND_PAUSES)
-        self.relays.change(stream.consumer)
-        stream.resend_at = turn.now + pause_s
-        stream.resend()
-        self.forwarder.bypass(turn, stream.consumer)
-
-    def _resend_all(self, turn: Turn) -> None:
-        for stream in self.streams.values():
-            if stream.owes:
-                self._resend(turn, stream)

@@ -7,10 +7,11 @@ in time that it cannot reach the consumer either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from qns.cbr.event import Event
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.reachability import Reachability
 from qns.edl.routes import Routes
@@ -52,18 +53,22 @@ class Relays:
         self,
         now: float,
         streams: Mapping[str, OutboundStream],
-        interested: Callable[[OutboundStream], Container[str]],
+        next_event: Callable[[OutboundStream], Event | None],
+        interested: Callable[[Event], Collection[str]],
     ) -> None:
         """Chooses a relay for each stream to an unreachable consumer that has something to send.
 
-        `interested` returns the organisations that want the next event of a stream.
+        `next_event` returns the event that is sent next in a stream, `interested` the organisations
+        that want an event.
         """
         if self.ways:
             self._end_trials(now)
             self._end_ways(now, streams)
         for consumer in self.reachability.unreachable():
             stream = streams.get(consumer)
-            if stream is not None and stream.is_resending and self._choose(stream, interested):
+            if stream is None or not stream.is_resending:
+                continue
+            if self._choose(stream, next_event, interested):
                 stream.resend()
                 stream.resend_at = now + self._pause_s(consumer)
 
@@ -83,19 +88,26 @@ class Relays:
                 stream.resend_at = now + self.tuning.resend_after_s
 
     def _choose(
-        self, stream: OutboundStream, interested: Callable[[OutboundStream], Container[str]]
+        self,
+        stream: OutboundStream,
+        next_event: Callable[[OutboundStream], Event | None],
+        interested: Callable[[Event], Collection[str]],
     ) -> bool:
-        """Chooses a relay, an interested one if possible; returns True if it is a new one."""
+        """Chooses a relay that may read the next event, an interested one if possible.
+
+        Returns True if it is a new one.
+        """
         way = self.ways.setdefault(stream.consumer, Way(None, -1))
         if way.version == self.reachability.version:
             return False
-        found = self.routes.hops(stream.consumer)
+        event = next_event(stream)
+        found = self.routes.hops(stream.consumer, carrying=event)
         way.version = self.reachability.version
         if way.hop in found:
             return False
         way.hop, way.trial_until = None, None
         if found:
-            wanted = interested(stream)
+            wanted = () if event is None else interested(event)
             found.sort(key=lambda name: name not in wanted)
             way.hop = found[way.attempts % len(found)]
         return way.hop is not None

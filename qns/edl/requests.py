@@ -81,7 +81,7 @@ class Requests:
         A peer that no other has called for a while compares what both have, instead of gossiping:
         if it is not at its endpoint, the others know a later epoch of another peer that is.
         """
-        self.producer.handle_due(turn)
+        self.producer.resending.handle_due(turn)
         ready = self.producer.table.reader.go_on(turn)
         if ready is not None:  # the message cuts the pause of the consumer short
             self.forwarder.link(ready).wants_gossip = True
@@ -107,7 +107,7 @@ class Requests:
             links = self.forwarder.links.values()
             rests = (link.rest_until for link in links if link.state is LinkState.RESTING)
             return min(due, *rests, inf)
-        due = min(due, self.producer.next_due(), self.producer.claims.next_due())
+        due = min(due, self.producer.resending.next_due(), self.producer.claims.next_due())
         for link in self.forwarder.links.values():
             due = min(due, link.next_due())
         return due
@@ -157,7 +157,7 @@ class Requests:
             if pull is not None:
                 link.acknowledge_at = None
                 return pull
-        items = self.producer.next_resent(turn, other)
+        items = self.producer.resending.next_resent(turn, other)
         if link.skips:
             items += link.skips
             link.skips.clear()
@@ -283,7 +283,7 @@ class Requests:
                 self.producer.handle_rejection(turn, other, item, outcome.reason)
             else:  # for example because its version does not relay
                 self.forwarder.routes.refuse(other)
-                self.producer.relay_refused(receiver)
+                self.producer.resending.relay_refused(receiver)
         if any(each.taken or each.permanent for each in reply.outcomes):
             return ""
         if not is_new and not first_parcel:
@@ -321,7 +321,7 @@ class Requests:
                 self.consumer.acknowledge_later(turn, request.producer, incarnation)
             case Notify():
                 for receiver in {entry_of(item).receiver: None for item in request.items}:
-                    self.producer.resend_unanswered(receiver)
+                    self.producer.resending.resend_unanswered(receiver)
             case Gossip():
                 link.wants_gossip = True
 

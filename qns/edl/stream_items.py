@@ -37,5 +37,6 @@ def stream_items(
             skip = items[-1]
             items[-1] = Skip(me, incarnation, skip.first, number, skip.reason)
         else:
-            items.append(Skip(me, incarnation, entry, number, "no longer kept"))
+            reason = stream.withheld.get(number, "no longer kept")
+            items.append(Skip(me, incarnation, entry, number, reason))
     return items

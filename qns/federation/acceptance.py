@@ -53,8 +53,8 @@ def may_accept(
     A document whose root keys descend from those of the anchor or of the document in force may come
     from anybody. Of other documents, the operator and the members may give any later version, and
     an organisation that is not a member yet a version with which it joins, if that leaves every
-    member as it is. `in_force` is None for the first document of a peer, `now` is in seconds since
-    1970.
+    member and the rights as they are. `in_force` is None for the first document of a peer, `now` is
+    in seconds since 1970.
     """
     check_change(document, in_force)
     check_signed(document, anchor, in_force)
@@ -118,8 +118,11 @@ def _check_newcomer(document: Federation, in_force: Federation, sender: str) -> 
         for name, each in in_force.organisations.items()
         if document.organisations.get(name) != each
     )
-    if sender not in document or changed:
-        what = f"change {changed[0]}" if changed else "give a document that does not name it"
+    same_rights = (document.groups, document.rights) == (in_force.groups, in_force.rights)
+    if sender not in document or changed or not same_rights:
+        what = "give a document that does not name it"
+        if changed or not same_rights:
+            what = f"change {changed[0] if changed else 'groups and rights'}"
         raise NotAllowed(
             f"{sender} is not a member in version {in_force.version} of {in_force.name} and "
             f"cannot {what}",

@@ -24,11 +24,14 @@ class Kind(Enum):
     COMES_BACK = "comes back"
     STARTS_HOSTING = "starts hosting"
     STOPS_HOSTING = "stops hosting"
+    HOSTED = "hosted"
     ENDPOINT = "endpoint"
     CAPABILITY = "capability"
     TLS = "tls"
     SEAL = "seal"
     SCHEMA = "schema"
+    GROUP = "group"
+    RIGHTS = "rights"
     ROOTS = "roots"
     EXPIRES = "expires"
 
@@ -37,7 +40,7 @@ class Kind(Enum):
 class Change:
     kind: Kind
     organisation: str
-    """Empty for a change of the schema, the root keys or the expiry."""
+    """Empty for a change of the schema, the groups, the rights, the root keys or the expiry."""
     text: str
     """The whole change in words."""
     classes: tuple[str, ...] = ()
@@ -62,7 +65,7 @@ def changes(old: Federation, new: Federation) -> list[Change]:
             found += _contact(before[name], each)
     schema = schema_changes(old.schema, new.schema)
     found += (Change(Kind.SCHEMA, "", change.text, change.classes) for change in schema)
-    return [*found, *_trust(old, new)]
+    return [*found, *_groups(old, new), *_rights(old, new), *_trust(old, new)]
 
 
 def check_follows(old: Federation, new: Federation) -> None:
@@ -106,6 +109,39 @@ def check_follows(old: Federation, new: Federation) -> None:
         raise problem.at(f"version {new.version} of {new.name}") from None
 
 
+def _groups(old: Federation, new: Federation) -> Iterator[Change]:
+    for name in sorted({*old.groups, *new.groups}):
+        before, after = old.groups.get(name), new.groups.get(name)
+        if before == after:
+            continue
+        if after is None:
+            words = "is gone"
+        elif before is None:
+            words = f"is new, with {', '.join(sorted(after)) or 'nobody'}"
+        else:
+            added, removed = sorted(after - before), sorted(before - after)
+            words = "; ".join(
+                f"{', '.join(names)} {how}"
+                for names, how in ((added, "added"), (removed, "removed"))
+                if names
+            )
+        yield Change(Kind.GROUP, "", f"group {name}: {words}")
+
+
+def _rights(old: Federation, new: Federation) -> Iterator[Change]:
+    if old.rights is not None and new.rights is None:
+        yield Change(Kind.RIGHTS, "", "no rights any more: every member may read everything")
+        return
+    if old.rights is None and new.rights is not None:
+        words = "rights are in force from now on: nobody may read what no rule grants"
+        yield Change(Kind.RIGHTS, "", words)
+    before, after = old.rights or frozenset(), new.rights or frozenset()
+    for rule in sorted(after - before):
+        yield Change(Kind.RIGHTS, "", f"granted: {rule}", (rule.data_class,))
+    for rule in sorted(before - after):
+        yield Change(Kind.RIGHTS, "", f"revoked: {rule}", (rule.data_class,))
+
+
 def _trust(old: Federation, new: Federation) -> Iterator[Change]:
     before, after = old.root_set, new.root_set
     if before != after:
@@ -142,6 +178,12 @@ def _hosting(before: Organisation, after: Organisation) -> Iterator[Change]:
             classes = tuple(sorted(paths))
             text = f"{after.name} {kind.value} {', '.join(classes)}"
             yield Change(kind, after.name, text, classes)
+    known, knows = before.hosts | before.hosted, after.hosts | after.hosted
+    for how, paths in (("has hosted", after.hosted - known), ("never hosted", known - knows)):
+        if paths:
+            classes = tuple(sorted(paths))
+            text = f"{after.name} {how} {', '.join(classes)}, says the newer version"
+            yield Change(Kind.HOSTED, after.name, text, classes)
 
 
 def _with_classes(kind: Kind, organisation: Organisation, how: str) -> Change:

@@ -1,4 +1,5 @@
-"""Federation document: the organisations, the schema and the schema mapping, in one version.
+"""Federation document: the organisations, the schema, the schema mapping and the rights, in one
+version.
 
 One document is in force at each peer. A peer with an older version fetches the newer one from a
 peer that has it. An organisation's incarnation is the version with which it joined, so that an
@@ -17,6 +18,7 @@ from qns.d2q.lexical import checked_organisation
 from qns.d2q.schema import Schema
 from qns.errors import DuplicateId, FederationError, NameNotKnown
 from qns.federation.certificate import read_certificate
+from qns.federation.rights import Groups, ReadRule, check_rights
 from qns.federation.roots import RootSet, Signature, check_numbers, check_signatures
 
 DEFAULT_CAPABILITY: Final = 4
@@ -40,6 +42,8 @@ class Organisation:
     """The version of the document with which it joined."""
     seals: tuple[str, ...] = ()
     """The certificates in PEM of its seals; former ones are kept to verify what they sealed."""
+    hosted: frozenset[str] = frozenset()
+    """The classes that it hosted earlier in this incarnation: it may still owe events of them."""
 
     def __post_init__(self) -> None:
         for attribute, most, kind in (("tls", MOST_TLS, "TLS"), ("seals", MOST_SEALS, "seal")):
@@ -61,6 +65,10 @@ class Federation:
     """Every root set of the federation, the one in force last; none in a document that is not
     signed."""
     signatures: tuple[Signature, ...] = field(default=(), compare=False)
+    groups: Groups = field(default_factory=dict)
+    """Group -> its members: names for the rules about rights."""
+    rights: frozenset[ReadRule] | None = None
+    """Who may read which class of whom; None: every member everything."""
 
     def __post_init__(self) -> None:
         if self.version < 1:
@@ -71,13 +79,15 @@ class Federation:
             self._check(name, organisation)
         self._check_owners()
         self._check_roots()
+        check_rights(self.schema, self.organisations, self.groups, self.rights or ())
         object.__setattr__(self, "organisations", MappingProxyType(dict(self.organisations)))
+        object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
     def _check(self, name: str, organisation: Organisation) -> None:
         checked_organisation(name)
         if organisation.name != name:
             raise FederationError(f"organisation {organisation.name} is filed under {name}")
-        for path in organisation.hosts:
+        for path in organisation.hosts | organisation.hosted:
             if self.schema.data_class(path) != path:
                 raise FederationError(f"{name} hosts {path}: write {self.schema.data_class(path)}")
         if not 1 <= organisation.capability <= MAX_CAPABILITY:
@@ -162,18 +172,40 @@ class Federation:
         return self._next(
             {
                 **self.organisations,
-                organisation.name: replace(organisation, incarnation=self.version + 1),
+                organisation.name: replace(
+                    organisation, incarnation=self.version + 1, hosted=frozenset()
+                ),
             }
         )
 
     def without(self, name: str) -> Federation:
-        """Returns the next version, in which the organisation has left."""
+        """Returns the next version, in which the organisation has left.
+
+        No group and no rule names it any more.
+        """
         gone = self[name]
-        return self._next({k: v for k, v in self.organisations.items() if v is not gone})
+        groups = {group: members - {name} for group, members in self.groups.items()}
+        rights = self.rights
+        if rights is not None:
+            rights = frozenset(rule for rule in rights if not rule.names(name))
+        members = {k: v for k, v in self.organisations.items() if v is not gone}
+        version = self.version + 1
+        return replace(
+            self,
+            organisations=members,
+            groups=groups,
+            rights=rights,
+            version=version,
+            signatures=(),
+        )
 
     def hosting(self, name: str, paths: Iterable[str]) -> Federation:
-        """Returns the next version, in which the organisation hosts exactly these classes."""
-        changed = replace(self[name], hosts=frozenset(map(self.schema.data_class, paths)))
+        """Returns the next version, in which the organisation hosts exactly these classes.
+
+        The document remembers those that it hosted before.
+        """
+        old, hosts = self[name], frozenset(map(self.schema.data_class, paths))
+        changed = replace(old, hosts=hosts, hosted=(old.hosts | old.hosted) - hosts)
         return self._next({**self.organisations, name: changed})
 
     def with_endpoints(self, endpoints: Mapping[str, str]) -> Federation:
@@ -200,6 +232,24 @@ class Federation:
         """Returns the next version, in which the organisation has this fan-out."""
         changed = replace(self[name], capability=capability)
         return self._next({**self.organisations, name: changed})
+
+    def with_group(self, name: str, members: Iterable[str]) -> Federation:
+        """Returns the next version, in which the group has exactly these members.
+
+        A group without members is removed, unless a rule names it.
+        """
+        groups, named = dict(self.groups), frozenset(members)
+        if named:
+            groups[name] = named
+        elif groups.pop(name, None) is None:
+            raise NameNotKnown("group", name, self.groups)
+        version = self.version + 1
+        return replace(self, groups=groups, version=version, signatures=())
+
+    def with_rights(self, rules: Iterable[ReadRule] | None) -> Federation:
+        """Returns the next version, with exactly these rules; None lets every member read all."""
+        rights = None if rules is None else frozenset(rules)
+        return replace(self, rights=rights, version=self.version + 1, signatures=())
 
     def with_schema(self, schema: Schema) -> Federation:
         """Returns the next version, with this schema."""

@@ -29,6 +29,7 @@ from qns.d2q.xml import (
 from qns.errors import DuplicateId, LimitExceeded, QnsError, ValueRefused, shorten
 from qns.federation.certificate import checked_block, read_certificate
 from qns.federation.document import DEFAULT_CAPABILITY, Federation, Organisation
+from qns.federation.rights_xml import GROUP, RIGHTS, groups_in, rules_in, write_rights_into
 from qns.federation.roots_xml import (
     ROOTS,
     SIGNATURE,
@@ -47,7 +48,8 @@ MAX_NAME_LENGTH: Final = 200
 MAX_ENDPOINT_LENGTH: Final = 2_000
 
 _MAX_ELEMENTS = 750_000  # as many as fit into the bytes, as they are written
-_ROOT, _TLS, _SEAL = qualified("federation"), qualified("tls"), qualified("seal")
+_ROOT, _ORGANISATION = qualified("federation"), qualified("organisation")
+_TLS, _SEAL, _HOSTED = qualified("tls"), qualified("seal"), qualified("hosted")
 _FORMER_TLS = qualified("certificate")  # documents of QNS 0.2.0 have it
 _URL = re.compile(rf"[!-~]{{1,{MAX_ENDPOINT_LENGTH}}}\Z")
 
@@ -70,6 +72,7 @@ def write_federation(federation: Federation, *, with_signatures: bool = True) ->
             _write(child(root, qualified("organisation")), organisation)
         except QnsError as problem:
             raise problem.at(f"organisation {shorten(name)}") from None
+    write_rights_into(root, federation.groups, federation.rights)
     for roots in federation.roots:
         write_roots_into(root, roots, with_signatures=with_signatures)
     if with_signatures:
@@ -90,7 +93,7 @@ def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES)
         raise wrong_root(root, _ROOT)
     validate(root, "federation")
     described, *others = root
-    members = [each for each in others if each.tag not in (ROOTS, SIGNATURE)]
+    members = [each for each in others if each.tag == _ORGANISATION]
     schema = schema_in(described)
     roots = tuple(roots_in(each) for each in others if each.tag == ROOTS)
     signatures = tuple(signature_in(each) for each in others if each.tag == SIGNATURE)
@@ -121,7 +124,10 @@ def read_federation(data: bytes | str, *, max_bytes: int = MAX_FEDERATION_BYTES)
             raise problem.at_mark(line_of(element), None) from None
         found[organisation.name] = organisation
         lines[organisation.name] = line_of(element)
-    return replace(empty, organisations=found)
+    groups = groups_in([each for each in others if each.tag == GROUP], found)
+    rights = [each for each in others if each.tag == RIGHTS]
+    rules = rules_in(rights[0], schema, [*found, *groups]) if rights else None
+    return replace(empty, organisations=found, groups=groups, rights=rules)
 
 
 def checked_endpoint(text: str) -> str:
@@ -152,6 +158,8 @@ def _write(element: Element, organisation: Organisation) -> None:
     element.set("joined", _integer_text(organisation.incarnation))
     for path in sorted(organisation.hosts):
         child(element, qualified("hosts")).set("class", path)
+    for path in sorted(organisation.hosted):
+        child(element, _HOSTED).set("class", path)
     for tag, certificates in ((_TLS, organisation.tls), (_SEAL, organisation.seals)):
         for pem in certificates:
             child(element, tag, pem)
@@ -161,6 +169,7 @@ def _read(element: Element, schema: Schema) -> Organisation:
     """Reads an organisation from a valid element. Errors have the line of the inner element."""
     name = _checked_name("an organisation's name", element.get("name", ""))
     hosts: set[str] = set()
+    hosted: set[str] = set()
     certificates: dict[str, list[str]] = {_TLS: [], _SEAL: []}
     node = element
     try:
@@ -177,9 +186,9 @@ def _read(element: Element, schema: Schema) -> Organisation:
                 certificates[node.tag].append(read_certificate(node.text or "").pem)
                 continue
             path = schema.data_class(node.get("class", "").strip(WHITE_SPACE))
-            if path in hosts:
+            if path in hosts | hosted:
                 raise DuplicateId(f"the class {path} is named twice", remedy="remove one")
-            hosts.add(path)
+            (hosted if node.tag == _HOSTED else hosts).add(path)
         return Organisation(
             name,
             frozenset(hosts),
@@ -188,6 +197,7 @@ def _read(element: Element, schema: Schema) -> Organisation:
             capability,
             incarnation,
             tuple(certificates[_SEAL]),
+            frozenset(hosted),
         )
     except QnsError as problem:
         problem.at(f"organisation {shorten(name)}")

@@ -1,7 +1,7 @@
 """Source warnings: why a valid subscription may never match in the federation as it is now.
 
-Such a subscription is accepted, because the set of organisations is open and the schema mapping can
-change (semantics §1). The user is warned, because most often a name is mistyped.
+Such a subscription is accepted, because the set of organisations is open, and the schema mapping
+and the rights can change (semantics §1). The user is warned, because most often a name is mistyped.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from typing import Final
 
 from qns.cbr.subscription import Subscription
 from qns.errors import near_misses, shorten
-from qns.federation.document import Federation
+from qns.federation.schema_mapper import SchemaMapper
 
 MOST_WARNINGS: Final = 10
 
 
-def source_warnings(subscription: Subscription, federation: Federation) -> tuple[str, ...]:
-    """Returns one warning for each source that cannot publish what the subscription asks for.
+def source_warnings(
+    subscription: Subscription, mapper: SchemaMapper, reader: str
+) -> tuple[str, ...]:
+    """Returns one warning for each source that cannot publish what the subscription asks for, and
+    for each from which `reader`, the organisation of the subscriber, may not read some of it.
 
-    A subscription without sources gets a warning if no member hosts a class of its scope.
+    A subscription without sources gets the former if no member hosts a class of its scope.
     """
-    scope = subscription.scope
-    if subscription.sources is None:
-        if any(scope & each.hosts for each in federation.organisations.values()):
-            return ()
+    scope, sources, federation = subscription.scope, subscription.sources, mapper.federation
+    hosts = [name for name, each in federation.organisations.items() if scope & each.hosts]
+    if sources is None and not hosts:
         return (f"no member of {federation.name} hosts {_classes(subscription)}",)
     warnings = [
         warning
-        for source in sorted(subscription.sources)
-        if (warning := _warning(source, subscription, federation))
+        for source in sorted(hosts if sources is None else sources)
+        if (warning := _warning(source, subscription, mapper, reader))
     ]
     if len(warnings) > MOST_WARNINGS:
         left = len(warnings) - MOST_WARNINGS
@@ -36,14 +38,24 @@ def source_warnings(subscription: Subscription, federation: Federation) -> tuple
     return tuple(warnings)
 
 
-def _warning(source: str, subscription: Subscription, federation: Federation) -> str:
+def _warning(source: str, subscription: Subscription, mapper: SchemaMapper, reader: str) -> str:
+    federation = mapper.federation
     if source not in federation:
         near = near_misses(source, federation.organisations)
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         return f"the source {shorten(source)} is not a member of {federation.name}{hint}"
-    if not subscription.scope & federation[source].hosts:
+    hosted = subscription.scope & federation[source].hosts
+    if not hosted:
         return f"the source {source} does not host {_classes(subscription)}"
+    denied = sorted(path for path in hosted if not mapper.may_read(reader, source, path))
+    if denied:
+        return denial(reader, ", ".join(denied), source, federation.version)
     return ""
+
+
+def denial(reader: str, data_class: str, source: str, version: int) -> str:
+    """Returns in words that an organisation may not read a class of a source."""
+    return f"{reader} may not read {data_class} of {source} (document version {version})"
 
 
 def _classes(subscription: Subscription) -> str:

@@ -104,7 +104,7 @@ class Branch:
     """Source, event -> the record with which it was consumed."""
     skips: list[Skip] = field(default_factory=list)
     drops: set[tuple[str, int, str]] = field(default_factory=set)
-    """Consumer, its incarnation, event."""
+    """Consumer, its incarnation, event: dropped because of a limit, or withheld."""
     discards: set[tuple[str, int, str, str]] = field(default_factory=set)
     """Receiver, its incarnation, source, event: dead letters that the operator dropped."""
     promises: set[int] = field(default_factory=set)
@@ -248,6 +248,7 @@ _APPLIED: Final[dict[str, Callable[[Branch, Step], None]]] = {
     "skip": Branch._skip,
     "rewind": Branch._rewind,
     "drop": Branch._drop,
+    "withhold": Branch._drop,
     "discard": Branch._discard,
     "promise": Branch._promise,
     "restore": Branch._nothing,

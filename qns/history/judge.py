@@ -94,11 +94,13 @@ class _Judging:
             "skip": self._consume,
             "rewind": self._act,
             "drop": self._drop,
+            "withhold": self._drop,
             "discard": self._act,
             "early": self.custody.hold_back,
             "promise": self._promise,
             "relay": self._relay,
             "host": self.world.host,
+            "rights": self.world.change_rights,
             "start": self._start,
             "restore": self.world.restore,
             "calm": self._calm,
@@ -132,6 +134,7 @@ class _Judging:
             + sum(each.is_lost for o in world.organisations.values() for each in o.published),
             skipped=sum(r["last"] - r["first"] + 1 for r in kept if r["do"] == "skip"),
             dropped=kinds["drop"],
+            withheld=kinds["withhold"],
             discarded=kinds["discard"],
             overflowed=kinds["overflow"],
             relayed=kinds["relay"],
@@ -165,7 +168,11 @@ class _Judging:
     def _stable(self, number: int, record: Record) -> None:
         producer, incarnation, epoch = record["producer"], record["joined"], record["epoch"]
         if not self.world.organisation(producer).has_forgotten(incarnation, epoch):
-            stable = Stable(number, record["t"], frozenset(record["classes"]))
+            classes = frozenset(record["classes"])
+            readable = self.world.organisation(producer).readable(record["org"])
+            if readable is not None:  # the consumer may not have learned that it may read less
+                classes &= readable
+            stable = Stable(number, record["t"], classes)
             self.world.stables[record["org"], record["sub"], producer, incarnation].append(stable)
 
     def _start(self, number: int, record: Record) -> None:

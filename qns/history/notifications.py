@@ -102,6 +102,11 @@ class Notifications:
                 return  # the restored producer has forgotten that it withdrew the event
             if any(is_declared_lost(self._world, organisation, each) for each in published):
                 return  # an event that was declared lost may still arrive, late
+            if any(
+                producer.has_denied(organisation.name, each.event.data_class, each.number)
+                for each in published
+            ):
+                return  # it was sent when the consumer might read it, or might read it again
             late = published[-1]
             early, notified = branch.newest[sub, source, late.incarnation]
             if producer.remembered(late, number) and not producer.remembered(late, early.number):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 from qns.errors import DuplicateId, shorten
 from qns.history.branch import Branch, Step
@@ -32,10 +33,14 @@ class Organisation:
     """The last record with which it joined or left, or 0."""
     hosted: frozenset[str] | None = None
     """The classes that it hosts, if its peer has recorded them."""
+    rights: dict[str, list[tuple[int, frozenset[str] | None]]] = field(default_factory=dict)
+    """Other organisation -> the classes that it may read of this one, each with the record from
+    which on; None for all."""
     returned: int = 0
     """The last record with which it joined again, or 0."""
     rehosted: int = 0
-    """The last record with which its hosted classes changed, or 0."""
+    """The last record with which its hosted classes, or what others may read of them, changed, or
+    0."""
     started: int = 0
     """The last record with which its peer started, or 0."""
     restored: int = 0
@@ -71,6 +76,27 @@ class Organisation:
             if publication.event.data_class not in classes:
                 publication.withdrawn = min(publication.withdrawn, number)
 
+    def change_rights(self, number: int, reader: str, classes: frozenset[str]) -> None:
+        """Lets another organisation read these classes from now on, and no others."""
+        if self.readable(reader) != classes:
+            self.rights.setdefault(reader, []).append((number, classes))
+            self.rehosted = number
+
+    def readable(self, reader: str) -> frozenset[str] | None:
+        """Returns the classes that another organisation may read now; None for all."""
+        rights = self.rights.get(reader)
+        return rights[-1][1] if rights else None
+
+    def has_denied(self, reader: str, data_class: str, since: int) -> bool:
+        """True if another organisation might not read the class for some time since a record."""
+        rights = self.rights.get(reader, [])
+        ends = [*(number for number, _ in rights[1:]), inf]
+        return any(
+            classes is not None and data_class not in classes
+            for (_, classes), end in zip(rights, ends, strict=False)
+            if end > since
+        )
+
     def start_restored(self, epoch: int) -> None:
         """Notes the epoch that its peer began as restored."""
         self.restored_epoch, self.restored_incarnation = epoch, self.last_incarnation
@@ -100,6 +126,8 @@ class Organisation:
             kept -= 1
         self._newest = kept
         self.restored, self.hosted = number, None
+        for rights in self.rights.values():
+            rights.append((number, None))
         self.branch = Branch(self.publications)
         for index in self._path():
             self.branch.apply(self._steps[index])

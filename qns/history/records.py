@@ -54,11 +54,13 @@ FIELDS: Final[Mapping[str, Mapping[str, type]]] = MappingProxyType(
         "skip": {"org": str, **_STREAM, "first": int, "last": int, "why": str},
         "rewind": {"org": str, **_STREAM, "first": int},
         "drop": {"org": str, "to": str, "joined": int, "number": int, "event": str},
+        "withhold": {"org": str, "to": str, "joined": int, "number": int, "event": str},
         "discard": {"org": str, "to": str, "joined": int, "source": str, "event": str},
         "early": {"org": str, "source": str, "number": int, "event": str},
         "promise": {"org": str, "to": str, "joined": int, "source": str, "event": str},
         "relay": {"org": str, "to": str, "joined": int, "source": str, "event": str},
         "host": {"org": str, "classes": list},
+        "rights": {"org": str, "to": str, "joined": int, "classes": list},
         "start": {"org": str, "epoch": int, "restored": bool},
         "restore": {"org": str, "since": float},
         "calm": {},
@@ -70,7 +72,13 @@ FIELDS: Final[Mapping[str, Mapping[str, type]]] = MappingProxyType(
 
 _REQUIRED = {do: {"do": str, "t": float, **fields} for do, fields in FIELDS.items()}
 _QUICK = {do: (itemgetter(*due), (*due.values(),)) for do, due in _REQUIRED.items()}
-_LISTS = {"stable": "classes", "host": "classes", "lull": "absent", "ways": "ways"}
+_LISTS = {
+    "stable": "classes",
+    "host": "classes",
+    "rights": "classes",
+    "lull": "absent",
+    "ways": "ways",
+}
 _CONSTRAINED = {"restore", "skip", *_LISTS}
 _TYPES = {
     str: ("a string", 'in quotes, as in "INPS"'),

@@ -65,6 +65,8 @@ class Counts:
     """Numbers that producers declared as skipped."""
     dropped: int = 0
     """Owed events that producers declared as dropped because of an operator's limit."""
+    withheld: int = 0
+    """Owed events that their consumers may not read any more, as producers declared."""
     discarded: int = 0
     """Dead letters that operators dropped."""
     overflowed: int = 0

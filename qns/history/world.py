@@ -128,19 +128,33 @@ class World:
         producer, hosted = self.organisation(record["org"]), frozenset(record["classes"])
         begun = frozenset() if producer.hosted is None else hosted - producer.hosted
         producer.host(number, hosted)
-        for stables in self._stables_at(producer.name):
-            for stable in list(stables):
-                lasting = (stable.classes & hosted) - begun
-                if lasting != stable.classes:
-                    if lasting:
-                        stables.append(replace(stable, classes=lasting))
-                    stable.classes -= lasting
-                    stable.end(number)
+        for (_, _, name, _), stables in self.stables.items():
+            if name == producer.name:
+                _end_views(number, stables, hosted - begun)
 
-    def _stables_at(self, name: str) -> list[list[Stable]]:
-        return [each for (_, _, producer, _), each in self.stables.items() if producer == name]
+    def change_rights(self, number: int, record: Record) -> None:
+        """Ends the views of a consumer for classes that it may not read of the producer any more,
+        or may read from now on: these are sent again."""
+        producer, consumer = self.organisation(record["org"]), record["to"]
+        before, readable = producer.readable(consumer), frozenset(record["classes"])
+        begun = frozenset() if before is None else readable - before
+        producer.change_rights(number, consumer, readable)
+        for (reader, _, name, _), stables in self.stables.items():
+            if (reader, name) == (consumer, producer.name):
+                _end_views(number, stables, readable - begun)
 
     def last_calm_before(self, number: int) -> int:
         """Returns the number of the last `calm` before this record, or 0."""
         place = bisect_left(self.calms, number)
         return self.calms[place - 1] if place else 0
+
+
+def _end_views(number: int, stables: list[Stable], lasting: frozenset[str]) -> None:
+    """Ends the views with a record, except for the classes that last."""
+    for stable in list(stables):
+        kept = stable.classes & lasting
+        if kept != stable.classes:
+            if kept:
+                stables.append(replace(stable, classes=kept))
+            stable.classes -= kept
+            stable.end(number)

@@ -332,8 +332,9 @@ class InternalInterfaceLayer:
                     subscription = self.table[row.subscription]
                     self._catch_up(turn, subscription, name, late=bool(row.late))
                     self._note_stable(turn, subscription.id)
+        has_other_rights = (new.groups, new.rights) != (old.groups, old.rights)
         for name, view in views.items():
-            if new.organisations[name] != old.organisations.get(name):
+            if has_other_rights or new.organisations[name] != old.organisations.get(name):
                 self.view_unconfirmed(turn, view)
 
     def _wait(

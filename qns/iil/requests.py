@@ -105,6 +105,8 @@ class SubscriptionInfo:
     """The number of deliveries that a full queue has dropped."""
     waiting: int
     """The number of unacknowledged deliveries and queued events."""
+    warnings: tuple[str, ...] = ()
+    """Why the subscription, or a part of it, may never match, as things are now."""
 
     @property
     def ends(self) -> datetime | None:

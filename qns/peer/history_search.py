@@ -24,6 +24,7 @@ _WORDS: Final = {
     "lapse": "passed on, because {sub} did not acknowledge it in time",
     "overflow": "dropped from the queue of {sub} by the limit longest_queue: a declared loss",
     "drop": "dropped from the stream to {to}: a declared loss",
+    "withhold": "not sent to {to} any more, which may not read it: a declared loss",
     "discard": "dropped by the operator as a dead letter of {to}: a declared loss",
 }
 

@@ -20,6 +20,8 @@ class IncidentKind(Enum):
     """A producer declared that it cannot send some events any more."""
     DROP = "drop"
     """The retention limit dropped an event that was owed to a consumer."""
+    WITHHOLD = "withhold"
+    """A consumer may not read an owed event any more, which is therefore skipped."""
     DISCARD = "discard"
     """An operator dropped a dead letter, or there are too many of its source and receiver: the
     receiver will not get the event from this peer."""

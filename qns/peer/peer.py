@@ -14,6 +14,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
+from qns.cbr.subscription import Subscription
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.requests import Send
 from qns.edl.seals import Sealer
@@ -40,6 +41,7 @@ from qns.iil.requests import (
     Resume,
     Subscribe,
     Subscribed,
+    Subscriptions,
     Unsubscribe,
 )
 from qns.peer.event_log import EventLog
@@ -93,7 +95,7 @@ class Peer:
             Renew: self.iil.renew,
             Pause: self.iil.pause,
             Resume: self.iil.resume,
-            ListSubscriptions: self.iil.list_subscriptions,
+            ListSubscriptions: self._list_subscriptions,
             PullDeliveries: self.iil.pull,
             AcknowledgeDeliveries: self.iil.acknowledge,
             Publish: self._publish,
@@ -226,7 +228,20 @@ class Peer:
     def _subscribe(self, turn: Turn, request: Subscribe) -> Subscribed:
         self._require_membership()
         answer, subscription = self.iil.subscribe(turn, request, interest=self.edl)
-        return replace(answer, warnings=source_warnings(subscription, self.federation))
+        return replace(answer, warnings=self._warnings(subscription))
+
+    def _list_subscriptions(self, turn: Turn, request: ListSubscriptions) -> Subscriptions:
+        found = self.iil.list_subscriptions(turn, request).subscriptions
+        table = self.iil.table
+        return Subscriptions(
+            tuple(
+                replace(each, warnings=self._warnings(table[each.id].subscription))
+                for each in found
+            )
+        )
+
+    def _warnings(self, subscription: Subscription) -> tuple[str, ...]:
+        return source_warnings(subscription, self.edl.producer.readers.mapper, self.me)
 
     def _publish(self, turn: Turn, request: Publish) -> Published:
         self._require_membership()

@@ -17,6 +17,7 @@ from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.merger import Merger
 from qns.edl.producer import Producer
 from qns.edl.reachability import Reachability
+from qns.edl.readers import Readers
 from qns.edl.relays import Relays
 from qns.edl.routes import Routes
 from qns.edl.seals import ReadCertificate, Sealer, Seals, Signer
@@ -24,6 +25,7 @@ from qns.edl.tree_builder import TreeBuilder
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.federation.roots import Anchor
+from qns.federation.schema_mapper import SchemaMapper
 from qns.federation.seal_keys import read_seal_key
 from qns.iil.layer import InternalInterfaceLayer
 from qns.peer.event_log import EventLog
@@ -134,6 +136,7 @@ def _build_edl(
         forwarder,
         Relays(reachability, forwarder.routes, tuning),
         claims,
+        Readers(me, SchemaMapper(federation)),
     )
     consumer = Consumer(
         me,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.edl.outbound_stream import OutboundStream
+from qns.federation.source_warnings import denial
 from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_subscription_table import LocalSubscription
 from qns.peer.event_log import EventKey, LoggedEvent
@@ -71,6 +72,12 @@ def facts_of_consumer(
         for letter in edl.forwarder.custody.dead_letters.values()
     ):
         return  # `facts_of_event` has the dead letter
+    elif logged is not None and not edl.producer.readers.may_read(
+        consumer, logged.event.data_class
+    ):
+        version = edl.consumer.federation.version
+        words = denial(consumer, logged.event.data_class, key[0], version)
+        yield Fact("not allowed", words, consumer)
     elif logged is not None and consumer in edl.producer.table.matcher.interested(logged.event):
         words = (
             f"the view of {consumer} matches it, but it has no number in the stream to {consumer}: "

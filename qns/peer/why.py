@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
 from operator import itemgetter
@@ -15,6 +17,7 @@ from qns.d2q.printing import write_readable
 from qns.edl.layer import ExternalDiffusionLayer
 from qns.errors import NameNotKnown, ValueRefused
 from qns.federation.document import Federation
+from qns.federation.source_warnings import source_warnings
 from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_subscription_table import LocalSubscription
 from qns.peer.event_log import EventKey, EventLog
@@ -55,7 +58,8 @@ class Why(NamedTuple):
     is_here: bool
     """True if this peer has the event."""
     verdict: str
-    """One of `delivered`, `on its way`, `does not match`, `matches`, `not wanted` and `unknown`."""
+    """One of `delivered`, `on its way`, `rejected`, `not allowed`, `does not match`, `matches`,
+    `not wanted` and `unknown`."""
     explained: tuple[Explained, ...]
     facts: tuple[Fact, ...]
 
@@ -90,6 +94,8 @@ def why(
         facts.append(_absence(edl, key))
     elif question.subscription and logged.taken and not facts and explained[0].matches:
         facts.append(_past(question.subscription))
+    if question.subscription:
+        facts += _warnings(subscription, event, key[0], edl)
     verdict = _verdict(question, explained, facts)
     data_class = "" if event is None else event.data_class
     return Why(
@@ -143,6 +149,26 @@ def _subscription(iil: InternalInterfaceLayer, id: str) -> LocalSubscription:
             problem=f"subscription {id} has ended: nothing is owed to it",
         )
     return iil.table[id]
+
+
+def _warnings(
+    subscription: LocalSubscription,
+    event: Event | None,
+    source: str,
+    edl: ExternalDiffusionLayer,
+) -> Iterator[Fact]:
+    """Yields why nothing of this source, or not this event, comes to the subscription."""
+    asked = subscription.subscription
+    if (
+        not source
+        or source == edl.me
+        or (asked.sources is not None and source not in asked.sources)
+    ):
+        return
+    scope = asked.scope if event is None else frozenset((event.data_class,))
+    of_source = replace(asked, sources=frozenset((source,)), scope=scope)
+    for words in source_warnings(of_source, edl.producer.readers.mapper, edl.me):
+        yield Fact("warning", words, source)
 
 
 def _explained(subscription: LocalSubscription, event: Event, federation: Federation) -> Explained:
@@ -208,6 +234,8 @@ def _verdict(question: Question, explained: list[Explained], facts: list[Fact]) 
         return "delivered"
     if "dead letter" in kinds and question.to:
         return "rejected"
+    if "not allowed" in kinds and question.to:
+        return "not allowed"
     if explained:
         if any(each.matches for each in explained):
             return "matches"

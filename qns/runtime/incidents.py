@@ -18,6 +18,8 @@ TWIN: Final = "another peer seems to run as this organisation, with a copy of th
 _MESSAGES: Final = {
     IncidentKind.SKIP: "a producer cannot send events any more",
     IncidentKind.DROP: "the retention limit dropped an event that was owed",
+    IncidentKind.WITHHOLD: "an event that was owed is not sent any more: the newer document does "
+    "not let the organisation read it",
     IncidentKind.DISCARD: "a dead letter was dropped: an operator did so, or there are too many of "
     "its source and its receiver",
     IncidentKind.REWIND: "a producer was put back from an older copy",

@@ -81,6 +81,8 @@ class Metrics:
                 self._losses["skipped"] += _numbers_of(incident.fields)
             elif incident.kind is IncidentKind.DISCARD:
                 self._losses["rejected"] += 1
+            elif incident.kind is IncidentKind.WITHHOLD:
+                self._losses["withheld"] += 1
         self._losses["queue"] += len(outcomes.overflows)
         for id in outcomes.subscribed:
             self._subscribed[id] = now
@@ -140,10 +142,10 @@ class _Losses(Collector):
             "qns_declared_losses",
             "Deliveries dropped from users' queues (queue), events dropped that were owed to an "
             "organisation (owed), numbers that a producer skipped (skipped), dropped dead letters "
-            "(rejected).",
+            "(rejected), events that an organisation may not read any more (withheld).",
             labels=("kind",),
         )
-        for kind in ("queue", "owed", "skipped", "rejected"):
+        for kind in ("queue", "owed", "skipped", "rejected", "withheld"):
             family.add_metric((kind,), self._losses[kind])
         yield family
 

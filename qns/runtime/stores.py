@@ -28,7 +28,7 @@ class Stores:
     _store: SqliteStore | None = None
 
     def open(self, now: float) -> Gateway:
-        configuration, evidence = self.configuration, self.configuration.evidence
+        configuration = self.configuration
         if self._store is not None:
             gc.unfreeze()  # the objects of the previous peer can be freed now
         self.close()

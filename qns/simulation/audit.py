@@ -20,6 +20,7 @@ from qns.simulation import (
     owed,
     readers,
     reading,
+    rights,
     twin_rules,
 )
 from qns.simulation.answers import Answers
@@ -31,6 +32,7 @@ from qns.simulation.findings import Findings
 from qns.simulation.owed import Owed
 from qns.simulation.reading import Reading
 from qns.simulation.rest import QUIET
+from qns.simulation.rights import judge_rights
 from qns.simulation.world import World
 
 AUDITED: Final = (
@@ -41,6 +43,7 @@ AUDITED: Final = (
     *causes.RULES,
     declared.RULE,
     *calm_traffic.RULES,
+    rights.RULE,
 )
 """The rules of the audit."""
 
@@ -56,6 +59,7 @@ NEEDED_FAULTS: Final = {
     readers.CURSOR: {"restore"},
     twin_rules.TWIN: {"twin"},
     broken_disks.DAMAGE: {ROT},
+    rights.RULE: {"rights"},
     **{rule: {"liar"} for rule in lie_bounds.RULES},
 }
 """Rule -> the faults without which it may have nothing to decide; the other rules need none."""
@@ -81,4 +85,5 @@ def audit(world: World, *, came_to_rest: bool, has_faults: bool) -> Findings:
     unjudged = world.liars | world.twins.keys()
     Causes(ledger, world.history, findings, frozenset(unjudged)).judge()
     judge_calm_traffic(world, findings, has_faults=has_faults)
+    judge_rights(world, findings, unjudged)
     return findings

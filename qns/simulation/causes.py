@@ -54,6 +54,10 @@ class Causes:
         default_factory=lambda: defaultdict(list)
     )
     """The same stream -> when it was set back, and to which number."""
+    _withheld: defaultdict[tuple[str, str, int], set[int]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+    """The same stream -> the numbers whose events the consumer may not read any more."""
     _restored_epochs: set[tuple[str, int]] = field(default_factory=set)
     """Organisation, epoch that its peer began as restored."""
     _notified: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
@@ -138,7 +142,18 @@ class Causes:
             return True
         stream = producer, consumer, record["own"]
         numbers = range(record["first"], record["last"] + 1)
-        return all(self._is_forgotten(stream, each, t) for each in numbers)
+        withheld = self._withheld[stream]
+        return all(each in withheld or self._is_forgotten(stream, each, t) for each in numbers)
+
+    def _withhold(self, record: Record) -> bool:
+        """An event is withheld if a document by then does not let the consumer read it."""
+        ledger, t = self.ledger, record["t"]
+        found = ledger.publications.get((record["org"], record["event"]))
+        self._withheld[record["org"], record["to"], record["joined"]].add(record["number"])
+        return found is not None and any(
+            not mapper.may_read(record["to"], record["org"], str(found.fields["class"]))
+            for mapper in ledger.documents.until(t)
+        )
 
     def _drop(self, record: Record) -> bool:
         producer, t = record["org"], record["t"]
@@ -221,6 +236,13 @@ class Causes:
     def _move(self, record: Record) -> bool:
         return (record["t"], record["do"]) in self.ledger.moves[record["org"]]
 
+    def _rights(self, record: Record) -> bool:
+        classes = frozenset(record["classes"])
+        return any(
+            mapper.readable(record["to"], record["org"]) == classes
+            for mapper in self.ledger.documents.until(record["t"])
+        )
+
     def _host(self, record: Record) -> bool:
         classes = frozenset(record["classes"])
         hostings = self.ledger.hostings[record["org"]]
@@ -236,6 +258,7 @@ _CAUSED: Final[dict[str, Callable[[Causes, Record], bool]]] = {
     "ack": Causes._ack,
     "skip": Causes._skip,
     "drop": Causes._drop,
+    "withhold": Causes._withhold,
     "overflow": Causes._overflow,
     "lapse": Causes._lapse,
     "discard": Causes._discard,
@@ -244,10 +267,12 @@ _CAUSED: Final[dict[str, Callable[[Causes, Record], bool]]] = {
     "join": Causes._move,
     "leave": Causes._move,
     "host": Causes._host,
+    "rights": Causes._rights,
 }
 _RULES: Final = {
     "skip": SKIP,
     "drop": DROP,
+    "withhold": DROP,
     "overflow": OVERFLOW,
     "lapse": LAPSE,
     "rewind": REWIND,

@@ -11,7 +11,7 @@ from qns.simulation.disk_faults import FAILING_SYNC, ROT
 from qns.simulation.host_faults import HOST_FAULTS
 from qns.simulation.users import CLASSES, Users, some
 
-SEPARATE: Final = ("liar", "twin", FAILING_SYNC, ROT)
+SEPARATE: Final = ("liar", "twin", "rights", FAILING_SYNC, ROT)
 """Faults of which a swarm decides one by one, so that they leave the other plans as they were."""
 FAULTS: Final = (
     "delay",

@@ -57,7 +57,8 @@ def working_pairs(world: World) -> Pairs:
     """Returns the pairs of present members between which a way over working links leads.
 
     A link works if both directions do, because every message is a request with an answer. Only
-    members whose federation document can become the newest one are counted.
+    members whose federation document can become the newest one are counted. If documents have
+    rights, only direct links are counted: not every peer may pass every event on.
     """
     present = _with_newest_document(world)
     found: set[tuple[str, str]] = set()
@@ -68,7 +69,8 @@ def working_pairs(world: World) -> Pairs:
             for name in present:
                 if name not in reached and not _is_broken(world, here, name):
                     reached.add(name)
-                    waiting.append(name)
+                    if not world.ledger.documents.have_rights:
+                        waiting.append(name)
         found.update((start, name) for name in reached - {start})
     return frozenset(found)
 

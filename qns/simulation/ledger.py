@@ -30,6 +30,7 @@ from qns.iil.requests import (
     Unsubscribe,
 )
 from qns.peer.tuning import Tuning
+from qns.simulation.documents import Documents
 from qns.simulation.ledger_entries import Call, DeclaredLoss, Key, Publication, Read, Restore
 
 _LARGEST_STEP_S: Final = 60.0
@@ -77,6 +78,7 @@ class Ledger:
     twins: dict[str, float] = field(default_factory=dict)
     """Organisation -> since when a copy of its peer runs beside it."""
     schemas: list[tuple[float, Schema]] = field(default_factory=list)
+    documents: Documents = field(default_factory=Documents)
     calms: list[float] = field(default_factory=list)
     duplicates: list[float] = field(default_factory=list)
     """When the second copies of requests arrived, in any order."""
@@ -182,6 +184,7 @@ class Ledger:
 
     def document_changed(self, now: float, federation: Federation) -> None:
         """Notes the newest federation document, which the peers learn at different times."""
+        self.documents.add(now, federation)
         if not self.schemas or self.schemas[-1][1] != federation.schema:
             self.schemas.append((now, federation.schema))
         for name, each in federation.organisations.items():

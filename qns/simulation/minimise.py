@@ -83,6 +83,8 @@ def _in_simpler_settings(best: _Best) -> Iterator[Plan]:
         yield replace(best.plan, most_owed=inf)
     if best.plan.longest_queue != inf:
         yield replace(best.plan, longest_queue=inf)
+    if best.plan.federation.rights is not None:
+        yield replace(best.plan, federation=replace(best.plan.federation, rights=None))
     if best.plan.sqlite:
         yield replace(best.plan, sqlite=False)
 
@@ -142,10 +144,10 @@ def _filtered(plan: Plan, is_kept: Callable[[Action], bool]) -> Plan:
 
 
 def _without_organisation(plan: Plan, name: str) -> Plan:
-    left = {k: v for k, v in plan.federation.organisations.items() if k != name}
+    left = replace(plan.federation.without(name), version=plan.federation.version)
     smaller = replace(
         plan,
-        federation=replace(plan.federation, organisations=left),
+        federation=left,
         clocks={k: v for k, v in plan.clocks.items() if k != name},
         actions=tuple(_without_links(each, name) for each in plan.actions),
     )

@@ -120,8 +120,12 @@ class Owed:
             return False
         if ledger.may_be_dropped(producer):
             return False
+        read = consumer, producer, str(publication.fields["class"])
         if self._is_for_ever(publication):
-            return True
+            return ledger.documents.let_read(inf, *read)  # a new right brings the whole backlog
+        settled = max((each for each in ledger.calms if each < publication.asked_at), default=0.0)
+        if not ledger.documents.let_read(settled, *read):
+            return False
         return not ledger.restored_after(consumer, publication.asked_at) and self._is_stable(
             subscription, publication
         )

@@ -82,8 +82,11 @@ class Reading:
             publication = ledger.publications.get((read.source, read.event))
             if publication is None or ledger.restores[read.source] or read.source in ledger.twins:
                 continue
-            if ledger.moved_after(read.source, 0.0):
-                continue
+            data_class = str(publication.fields["class"])
+            if ledger.moved_after(read.source, 0.0) or not ledger.documents.let_read(
+                0.0, key[0], read.source, data_class
+            ):
+                continue  # what comes with a right comes after later events
             asked, before = newest.get(read.source, (-inf, read))
             if publication.answered_at < asked:
                 self._broken(

@@ -8,6 +8,7 @@ from typing import Final
 from qns.cbr.exact_merge import ExactMerge
 from qns.cbr.oracle import producer_view
 from qns.edl.merge_subscriptions_table import ViewState
+from qns.federation.schema_mapper import SchemaMapper
 from qns.peer.status import PeerStatus
 from qns.simulation.findings import Findings
 from qns.simulation.world import World
@@ -89,7 +90,7 @@ def judge_tables(world: World, findings: Findings) -> list[str]:
             other = world.nodes[producer].gateway
             if producer == consumer or other is None or {producer, consumer} & world.liars:
                 continue
-            hosts = document[producer].hosts
+            hosts = SchemaMapper(document).producers(except_for=consumer)[producer]
             expected = producer_view(subscriptions, producer, hosts)
             if world.exact_merging:
                 expected = set(ExactMerge(expected).subscriptions)

@@ -27,9 +27,9 @@ from qns.simulation.actions import CHAOS_S, Action
 from qns.simulation.audit import audit
 from qns.simulation.bounds import with_bounds
 from qns.simulation.calls import Calls
+from qns.simulation.changes import document_after
 from qns.simulation.disks import disks_of
 from qns.simulation.findings import Findings
-from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
 from qns.simulation.lasting import keeping_out, needless_notifications, still_owed, working_pairs
 from qns.simulation.lie_bounds import judge_lie_bounds
@@ -154,10 +154,9 @@ class Scenario:
         self.counts["duplicated messages"] = world.network.duplicated
         self.counts |= {f"{kind} messages": number for kind, number in world.messages.items()}
         for record in world.history:
-            if record["do"] in ("pub", "ntfy", "skip", "drop", "rewind", "overflow"):
+            if record["do"] in ("pub", "ntfy", "skip", "drop", "withhold", "rewind", "overflow"):
                 self.counts[record["do"]] = self.counts.get(record["do"], 0) + 1
-        counts, history = self.counts, world.history
-        return ScenarioResult(self.plan.seed, violations, history, counts, asked)
+        return ScenarioResult(self.plan.seed, violations, world.history, self.counts, asked)
 
     def _play(self) -> list[str]:
         world = self.world
@@ -354,27 +353,21 @@ class Scenario:
     # --- the federation changes -------------------------------------------------------------------
 
     def _install(self, *at: str) -> None:
-        xml = write_federation(self.world.federation)
+        request = InstallDocument(write_federation(self.world.federation))
         for name in at:
-            self.calls.call(name, InstallDocument(xml))
+            self.calls.call(name, request)
 
     def _other_than(self, org: str) -> str:
         return next(name for name in self.world.federation.organisations if name != org)
 
-    def _do_host(self, action: Action) -> None:
-        world, org = self.world, action.org
-        if org in world.federation:
+    def _do_change(self, action: Action) -> None:
+        document = document_after(self.world.federation, action)
+        if document is not self.world.federation:
             self.injection.count("federation changes")
-            hosts = str(action.fields["hosts"]).split(",")
-            world.change_document(world.federation.hosting(org, hosts))
-            self._install(self._other_than(org))
+            self.world.change_document(document)
+            self._install(self._other_than(action.org))
 
-    def _do_grow(self, action: Action) -> None:
-        world, org = self.world, action.org
-        if org in world.federation:
-            self.injection.count("federation changes")
-            world.change_document(grown(world.federation, action))
-            self._install(self._other_than(org))
+    _do_host = _do_grow = _do_rights = _do_change
 
     def _do_leave(self, action: Action) -> None:
         world, org = self.world, action.org

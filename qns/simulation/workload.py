@@ -28,6 +28,7 @@ from qns.simulation.liars import (
     with_liars,
     without_events_of_liars,
 )
+from qns.simulation.rights import draw_rights, rules_of, with_group
 from qns.simulation.splits import draw_split
 from qns.simulation.stub_seals import with_stub_seals
 from qns.simulation.twins import draw_twin
@@ -118,6 +119,14 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     if "twin" in faults:
         actions += draw_twin(seed, names, actions)
     lies = draw_lies(seed, names) if "liar" in faults else []
+    has_twin = any(each.kind == "twin" for each in actions)
+    if "rights" in faults and not (lies and has_twin):  # docs/simulation.md says why
+        federation = with_group(seed, federation)
+        rights = draw_rights(seed, list(federation.organisations))
+        if rights[0].at == 0.0:
+            first = rules_of(federation, rights.pop(0))
+            federation = replace(federation, rights=first)
+        actions += rights
     forging = draw_forging(seed, lies) if seed % 2 else []
     if lies:
         capability = FORGER_CAPABILITY if forging else LIAR_CAPABILITY

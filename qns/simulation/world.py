@@ -31,6 +31,7 @@ from qns.simulation.ledger import Ledger
 from qns.simulation.network import Network
 from qns.simulation.node import Backup, Disk, Interrupted, KillPoint, Node, Reply
 from qns.simulation.recovery import Killed
+from qns.simulation.sent import Sent, add_sent
 from qns.simulation.signers import Signers
 from qns.simulation.stub_seals import read_stub_certificate, stub_signer
 from qns.simulation.turn_cost import counted
@@ -97,6 +98,8 @@ class World:
     """Kind of request -> how many were sent."""
     traffic: list[tuple[float, str, str, Any]] = field(default_factory=list)
     """Time, sender, receiver and body of each request that was sent."""
+    sent: list[Sent] = field(default_factory=list)
+    """Every message with events."""
     _queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _ticks: int = 0
 
@@ -368,6 +371,7 @@ class World:
             kind = type(send.envelope.body).__name__
             self.messages[kind] += 1
             self.traffic.append((self.now, node.name, send.to, send.envelope.body))
+            add_sent(self.sent, self.now, send.to, send.envelope)
             self._carry(node, send)
 
     def _carry(self, node: Node, send: Send) -> None:
@@ -382,6 +386,7 @@ class World:
 
         def reply(result: Answer | Envelope | Exception | None) -> None:
             if isinstance(result, Envelope):
+                add_sent(self.sent, self.now, node.name, result)
                 for delay in self.network.arrivals(to, node.name, is_request=False):
                     self.at(self.now + delay, lambda: answer(result))
 

@@ -110,6 +110,7 @@ SUBSCRIPTION = record(
     once("delivered", Leaf.NUMBER, "The number of deliveries so far."),
     once("dropped", Leaf.NUMBER, "The number of deliveries dropped because they were not read."),
     once("waiting", Leaf.NUMBER, "The number of unacknowledged deliveries and queued events."),
+    many("warning", Leaf.PROSE, _WARNING, since=2),
     perhaps("ends", Leaf.MOMENT, _ENDS, since=2),
     derived=("ends",),
 )

@@ -50,10 +50,12 @@ def subscribe(world: World, name: str, id: str = "s", text: str = "Report") -> N
     world.do(name, Subscribe(OWNER, text, id=id))
 
 
-def publish(world: World, name: str, *ids: str, available: object = 0) -> None:
+def publish(
+    world: World, name: str, *ids: str, available: object = 0, data_class: str = "Report"
+) -> None:
     reader = EventReader(WEATHER)
     for id in ids:
-        fields = {"id": id, "class": "Report", "source": name, "available": available}
+        fields = {"id": id, "class": data_class, "source": name, "available": available}
         world.do(name, Publish(reader.from_fields(fields)))
 
 

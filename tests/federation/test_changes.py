@@ -35,6 +35,15 @@ def with_schema(schema: Schema) -> Federation:
     return Federation(OLD.name, schema, nobody, 2)
 
 
+def test_changes_of_what_the_document_remembers_are_reported() -> None:
+    less = OLD.hosting("CoC", ["Enterprise"])
+    forgetful = replace(less["CoC"], hosted=frozenset())
+    forgets = replace(less, organisations={**less.organisations, "CoC": forgetful}, version=3)
+    assert texts(less, forgets) == ["CoC never hosted Enterprise/Holder, says the newer version"]
+    again = replace(forgets, organisations=less.organisations, version=4)
+    assert texts(forgets, again) == ["CoC has hosted Enterprise/Holder, says the newer version"]
+
+
 def test_joining_organisation_is_reported_with_endpoint_and_classes() -> None:
     assert texts(OLD, OLD.with_organisation(ISTAT)) == [
         "ISTAT joins at https://qns.istat.example/, and hosts Enterprise"
@@ -169,13 +178,14 @@ def test_no_change_is_reported_exactly_if_only_the_version_differs(
     new: Federation, data: st.DataObject
 ) -> None:
     new = replace(new, version=new.version + 1)
-    old = new.schema, dict(new.organisations)
+    old = dict(new.organisations)
     if new.organisations:
         name = data.draw(st.sampled_from(sorted(new.organisations)))
         field, value = data.draw(
             st.sampled_from(
                 [
                     ("hosts", frozenset[str]()),
+                    ("hosted", frozenset[str]()),
                     ("endpoint", ""),
                     ("tls", ()),
                     ("seals", ()),
@@ -184,8 +194,8 @@ def test_no_change_is_reported_exactly_if_only_the_version_differs(
                 ]
             )
         )
-        old[1][name] = replace(new[name], **{field: value})  # type: ignore[arg-type]
-    before = Federation(new.name, *old, new.version - 1)
+        old[name] = replace(new[name], **{field: value})  # type: ignore[arg-type]
+    before = replace(new, organisations=old, version=new.version - 1)
     is_same = before.organisations == new.organisations
     assert (changes(before, new) == []) == is_same
 

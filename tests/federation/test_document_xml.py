@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,7 @@ from qns.federation.document_xml import (
     read_federation,
     write_federation,
 )
+from qns.federation.rights import ReadRule
 from tests.certificates import certificate
 from tests.d2q.test_document import schemas, texts
 
@@ -76,7 +78,21 @@ def federations(draw: st.DrawFn) -> Federation:
             draw(st.integers(1, version)),
             draw(certificates(len(organisations) + 4, most=3)),
         )
-    return Federation(draw(texts(12).filter(bool)), schema, organisations, version)
+        rest = sorted(set(schema.classes) - organisations[name].hosts)
+        hosted = draw(st.frozensets(st.sampled_from(rest))) if rest else frozenset()
+        organisations[name] = replace(organisations[name], hosted=hosted)
+    document = Federation(draw(texts(12).filter(bool)), schema, organisations, version)
+    return replace(document, **draw(groups_and_rights(schema, list(organisations))))
+
+
+@st.composite
+def groups_and_rights(draw: st.DrawFn, schema: Schema, members: list[str]) -> dict[str, Any]:
+    names = draw(st.lists(NAMES.filter(lambda name: name not in members), max_size=2, unique=True))
+    drawn = st.frozensets(st.sampled_from(members)) if members else st.just(frozenset[str]())
+    groups = {name: draw(drawn) for name in names}
+    known = st.sampled_from(["", *members, *groups])
+    rules = st.builds(ReadRule, st.sampled_from(schema.classes), known, known, st.booleans())
+    return {"groups": groups, "rights": draw(st.none() | st.frozensets(rules, max_size=4))}
 
 
 def reordered(federation: Federation) -> Federation:

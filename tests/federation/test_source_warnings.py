@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from qns.d2q.language import parse_subscription
 from qns.federation.document import Federation
+from qns.federation.rights import ReadRule
+from qns.federation.schema_mapper import SchemaMapper
 from qns.federation.shipped import AGENCIES_FEDERATION, WEATHER_PARTIAL_FEDERATION
 from qns.federation.source_warnings import MOST_WARNINGS, source_warnings
 
@@ -11,7 +13,8 @@ WEATHER = WEATHER_PARTIAL_FEDERATION
 
 
 def warnings(text: str, federation: Federation = WEATHER) -> tuple[str, ...]:
-    return source_warnings(parse_subscription(text, federation.schema), federation)
+    subscription = parse_subscription(text, federation.schema)
+    return source_warnings(subscription, SchemaMapper(federation), "INPS")
 
 
 def test_source_that_hosts_the_class_gets_no_warning() -> None:
@@ -57,3 +60,15 @@ def test_number_of_warnings_is_bounded() -> None:
     found = warnings(f"Report from {names}")
     assert len(found) == MOST_WARNINGS + 1
     assert found[-1] == "90 more sources cannot publish such events"
+
+
+def test_class_that_may_not_be_read_gets_a_warning_with_the_version() -> None:
+    rules = [ReadRule("Enterprise", source="INAIL"), ReadRule("Enterprise", "INPS", only=True)]
+    document = AGENCIES_FEDERATION.with_rights(rules)
+    assert warnings("Enterprise/Holder from INAIL, CoC, INPS", document) == (
+        "INPS may not read Enterprise/Holder of CoC (document version 2)",
+    )
+    assert warnings("Enterprise", document) == (
+        "INPS may not read Enterprise/Holder of CoC (document version 2)",
+    )
+    assert warnings("only Enterprise", document) == ()

@@ -163,6 +163,12 @@ class History:
     def early(self, org: str, source: str, number: int, event: str) -> Self:
         return self.add("early", org, source=source, number=number, event=event)
 
+    def rights(self, org: str, to: str, *classes: str) -> Self:
+        return self.add("rights", org, to=to, joined=1, classes=[*classes])
+
+    def withhold(self, org: str, to: str, number: int, event: str) -> Self:
+        return self.add("withhold", org, to=to, joined=1, number=number, event=event)
+
     def host(self, org: str, *classes: str) -> Self:
         return self.add("host", org, classes=[*classes])
 

@@ -230,7 +230,7 @@ class Model:
             fields = {"to": consumer, "joined": incarnation, "source": producer, "event": event}
             self._record("discard", producer, **fields)
 
-    def drop(self, producer: str, consumer: str, which: int) -> str | None:
+    def drop(self, producer: str, consumer: str, which: int, do: str = "drop") -> str | None:
         """Drops an event that is under way, as an operator's limit does; a skip will follow."""
         if producer == consumer:
             return None
@@ -246,7 +246,7 @@ class Model:
         entry.dropped = True
         event = entry.published.event.id
         joined = self.incarnations[consumer]
-        self._record("drop", producer, to=consumer, joined=joined, number=number, event=event)
+        self._record(do, producer, to=consumer, joined=joined, number=number, event=event)
         return event
 
     def carry(self, producer: str, consumer: str) -> bool:

@@ -38,6 +38,7 @@ OFTEN = (*["subscribe"] * 2, *["publish"] * 6, *["carry"] * 2, *["entrust"] * 4)
 DISTURBING: dict[str, Callable[[Model, str, str, int], Any]] = {
     "drop": lambda m, a, b, n: m.drop(a, b, n),
     "discard": lambda m, a, b, n: m.discard(a, b, n),
+    "withhold": lambda m, a, b, n: m.drop(a, b, n, "withhold"),
     "read": lambda m, a, b, n: m.read(a, n),
     "overflow": lambda m, a, b, n: m.overflow(a, n),
     "backup": lambda m, a, b, n: m.backup(a),
@@ -312,12 +313,12 @@ def test_promise_that_is_not_kept_breaks_custody(model: Model, names: list[str])
     assert broken([*model.records[:kept], model.records[-1]]) == {Rule.CUSTODY}
 
 
-@pytest.mark.parametrize("do", [do for do in FIELDS if do != "host"])
+@pytest.mark.parametrize("do", [do for do in FIELDS if do not in ("host", "rights")])
 def test_model_writes_every_kind_of_record(do: str) -> None:
     """A fixed run contains each kind of record, so that the other tests cover all kinds."""
-    chance = Random(10)
+    chance = Random(19)
     model, every = Model(NAMES), {**STEADY, **DISTURBING}
-    for _ in range(600):
+    for _ in range(800):
         model.now += 1
         name, other = (chance.choice(list(model.incarnations) or [""]) for _ in range(2))
         what = chance.choice([*every, *OFTEN]) if name else "join"

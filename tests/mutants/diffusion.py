@@ -39,7 +39,7 @@ DIFFUSION = (
         name="refused-notify-not-sent-again",
         kind="refusals",
         breaks="A notify that fails is sent again only when it is overdue.",
-        old="                    self.producer.resend_unanswered(receiver)",
+        old="                    self.producer.resending.resend_unanswered(receiver)",
         new="                    pass",
     ),
     _R(

@@ -203,7 +203,7 @@ FORWARDERS = (
         file="qns/edl/relays.py",
         kind="relays",
         breaks="What is owed to an unreachable consumer waits until the network heals.",
-        old="        found = self.routes.hops(stream.consumer)",
+        old="        found = self.routes.hops(stream.consumer, carrying=event)",
         new="        found = []",
     ),
     Mutant(

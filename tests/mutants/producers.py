@@ -7,21 +7,22 @@ from functools import partial
 from tests.mutants.mutant import Mutant
 
 _P = partial(Mutant, file="qns/edl/producer.py")
+_S = partial(Mutant, file="qns/edl/resending.py")
 
 PRODUCERS = (
     _P(
         name="leaver-custody-not-resent",
         kind="organisations that leave",
         breaks="Events that a leaving forwarder had in custody are not sent again.",
-        old="                self._resend_all(turn)  # the one that left may have had",
+        old="                self.resending.resend_all(turn)  # the one that left may have had",
         new="                pass  # the one that left may have had",
     ),
-    _P(
+    _S(
         name="leaver-custody-resent-to-one",
         kind="organisations that leave",
         breaks="After an organisation left, only one of the streams is sent again.",
-        old="            if stream.owes:\n                self._resend(turn, stream)\n",
-        new="            if stream.owes:\n                self._resend(turn, stream)\n"
+        old="            if stream.owes:\n                self.resend(turn, stream)\n",
+        new="            if stream.owes:\n                self.resend(turn, stream)\n"
         "                return\n",
     ),
     _P(
@@ -127,15 +128,15 @@ PRODUCERS = (
         name="backlog-sent-twice",
         kind="late subscribers",
         breaks="A widened view gets available events again that were sent before.",
-        old="            if not is_sent and wanted.match(logged.event):",
-        new="            if wanted.match(logged.event):",
+        old="            if not is_sent and may_read and wanted.match(logged.event):",
+        new="            if may_read and wanted.match(logged.event):",
     ),
     _P(
         name="backlog-not-matched",
         kind="late subscribers",
         breaks="A widened view gets all available events, also those that it does not match.",
-        old="            if not is_sent and wanted.match(logged.event):",
-        new="            if not is_sent:",
+        old="            if not is_sent and may_read and wanted.match(logged.event):",
+        new="            if not is_sent and may_read:",
     ),
     _P(
         name="backlog-end-too-early",
@@ -244,8 +245,8 @@ PRODUCERS = (
         name="rejected-event-blocks-stream",
         kind="refusals",
         breaks="An event that its consumer rejects for good stays in the stream for ever.",
-        old="        stream.drop(turn, row, self.log)\n        self._resend",
-        new="        self._resend",
+        old="        stream.drop(turn, row, self.log)\n        self.resending",
+        new="        self.resending",
     ),
     _P(
         name="rejected-event-without-dead-letter",
@@ -276,14 +277,14 @@ PRODUCERS = (
         "self.tuning.resend_after_s\n        stream.keep_within",
         new="        stream.keep_within",
     ),
-    _P(
+    _S(
         name="overdue-events-not-resent",
         kind="resending",
         breaks="Events that are not acknowledged in time are not sent again.",
         old="            if stream.resend_at is not None and stream.resend_at <= turn.now:",
         new="            if False:",
     ),
-    _P(
+    _S(
         name="unanswered-notify-not-resent",
         kind="resending",
         breaks="A notify without an answer is not sent again before it is overdue.",
@@ -294,10 +295,10 @@ PRODUCERS = (
         name="hello-resends-nothing",
         kind="resending",
         breaks="After a hello the producer does not send what the consumer lacks.",
-        old="        elif from_hello:\n            self._resend(turn, stream)\n",
+        old="        elif from_hello:\n            self.resending.resend(turn, stream)\n",
         new="",
     ),
-    _P(
+    _S(
         name="resending-starts-too-late",
         kind="resending",
         breaks="Resending leaves out the first number that is not acknowledged.",

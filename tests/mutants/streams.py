@@ -201,8 +201,8 @@ STREAMS = (
         name="drop-not-declared",
         kind="gaps and skips",
         breaks="An event that the retention limit drops is not reported.",
-        old="        turn.report(\n            IncidentKind.DROP,",
-        new="        dict(\n            kind=IncidentKind.DROP,",
+        old="        turn.report(\n            kind,",
+        new="        dict(\n            kind=kind,",
     ),
     _O(
         name="resending-ends-early",

@@ -15,6 +15,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.peers import PEERS
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.quotas import QUOTAS
+from tests.mutants.rights import RIGHTS
 from tests.mutants.sealing import SEALS
 from tests.mutants.signed_documents import SIGNED_DOCUMENTS
 from tests.mutants.storage import STORAGE
@@ -39,9 +40,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *SEALS,
     *QUOTAS,
     *EVIDENCE,
+    *RIGHTS,
 )
 
 _PROTOCOL: Final = (
+    "tests/edl/test_rights.py",
     "tests/edl/test_seals.py",
     "tests/edl/test_forged_floods.py",
     "tests/edl/test_merkle.py",

@@ -68,8 +68,8 @@ USERS = (
         name="changed-producer-stays-stable",
         kind="organisations that leave",
         breaks="Subscriptions stay stable at a producer that hosts other classes.",
-        old="            if new.organisations[name] != old.organisations.get(name):",
-        new="            if False:",
+        old="has_other_rights or new.organisations[name] != old.organisations.get(name):",
+        new="has_other_rights:",
     ),
     _I(
         name="ended-subscription-stays-in-view",

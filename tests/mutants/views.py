@@ -68,7 +68,7 @@ VIEWS = (
         name="rehosted-view-unchanged",
         kind="views",
         breaks="A producer that hosts other classes keeps the old view.",
-        old="        if before != after:\n            view.change(",
+        old="        if before != after or (gains and after):\n            view.change(",
         new="        if False:\n            view.change(",
     ),
     _M(

@@ -26,6 +26,7 @@ from qns.edl.merger import Merger
 from qns.edl.messages import Fence
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.producer import Producer
+from qns.edl.readers import Readers
 from qns.edl.routes import Routes
 from qns.edl.seals import Seals
 from qns.edl.uncompared_views import UncomparedViews
@@ -453,6 +454,21 @@ def copy_accepts_after_it_gave_way() -> Replacements:
     return {(Peer, "_require_membership"): require}
 
 
+def rights_not_enforced() -> Replacements:
+    """A producer sends an event to every organisation whose view matches."""
+    return {(Readers, "may_read"): lambda *_: True}
+
+
+def right_without_backlog() -> Replacements:
+    """An organisation gets only what is published after it got the right to read it."""
+    return {(Producer, "_send_gained"): lambda *_: None}
+
+
+def lost_right_ends_nothing() -> Replacements:
+    """What is owed is sent again, although its receiver may not read it any more."""
+    return {(Readers, "withhold"): lambda _readers, _turn, _stream, _first, last, *_: last}
+
+
 BUGS: dict[str, Callable[[], Replacements]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "forward from memory": forward_from_memory,
@@ -490,6 +506,9 @@ BUGS: dict[str, Callable[[], Replacements]] = {
     "copy never gives way": copy_never_gives_way,
     "copy accepts after it gave way": copy_accepts_after_it_gave_way,
     **STORE_BUGS,
+    "rights not enforced": rights_not_enforced,
+    "right without backlog": right_without_backlog,
+    "lost right ends nothing": lost_right_ends_nothing,
 }
 
 REVEALED_BY: dict[str, tuple[str, ...]] = {
@@ -517,6 +536,9 @@ REVEALED_BY: dict[str, tuple[str, ...]] = {
     "copy never gives way": ("twin",),
     "copy accepts after it gave way": ("twin",),
     **STORE_BUGS_REVEALED_BY,
+    "rights not enforced": ("rights",),
+    "right without backlog": ("rights",),
+    "lost right ends nothing": ("rights", "partition"),
 }
 """Bug -> the fault that reveals it, and after it further faults that are needed. Without the first
 one no seed reveals the bug."""

@@ -15,6 +15,7 @@ from qns.edl.intake import Intake
 from qns.edl.messages import Fence
 from qns.edl.outbound_stream import OutboundStream
 from qns.edl.producer import Producer
+from qns.edl.readers import Readers
 from qns.federation.document import Federation
 from qns.iil.layer import InternalInterfaceLayer
 from qns.iil.local_dispatcher import LocalDispatcher
@@ -248,6 +249,11 @@ def subtree_left_to_the_producer() -> Replacements:
     return {(Intake, "_members"): members}
 
 
+def readers_not_checked() -> Replacements:
+    """A producer sends an event to every organisation whose view matches."""
+    return {(Readers, "may_read"): lambda *_: True}
+
+
 LIES: dict[Callable[[], Replacements], tuple[str, ...]] = {
     publication_forgotten: ("Owed", "Answers"),
     stability_not_recorded: ("Owed",),
@@ -266,6 +272,7 @@ LIES: dict[Callable[[], Replacements], tuple[str, ...]] = {
     flat_tree: ("Fan-out",),
     sent_twice: ("One notify",),
     subtree_left_to_the_producer: ("No resend",),
+    readers_not_checked: ("Rights",),
 }
 """Bug -> rules of the audit that one seed finds broken."""
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from qns.cli.documents import members, publish, roots, show, signing
+from qns.cli.documents import members, publish, rights, roots, show, signing
 from qns.cli.options import CommandParser, Commands, new_command
 
 _DESCRIPTION = """
 Shows, changes, signs, compares and publishes the document of a federation: its organisations, the
-classes that they host and the schema of their data. docs/federation.md describes it. Commands that
-change a document print its next version.
+classes that they host, who may read them, and the schema of their data. docs/federation.md
+describes it. Commands that change a document print its next version.
 """
 _EXAMPLES = (
     "qns federation weather-partial",
@@ -30,6 +30,6 @@ def add(commands: Commands) -> ArgumentParser:
     assert isinstance(parser, CommandParser)
     parser.default_command = "show"
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for part in (show, members, roots, signing, publish):
+    for part in (show, members, rights, roots, signing, publish):
         part.add(actions)
     return parser

@@ -15,7 +15,8 @@ from qns.iil.requests import SubscriptionInfo
 _DESCRIPTION = """
 Lists the subscriptions of an owner: the number of events that were delivered, that wait for an
 acknowledgement and that were dropped because nobody read them, and the producers at which a
-subscription is still pending.
+subscription is still pending. Below them it prints why a subscription, or a part of it, may never
+match: an unknown source, for example, or a class that your organisation may not read.
 """
 _EXAMPLES = ("qns subscriptions", "qns subscriptions --owner maria --json")
 _HEAD = ("id", "waiting", "delivered", "dropped", "state", "subscription")
@@ -44,6 +45,9 @@ def run(args: Namespace, screen: Screen) -> int:
     rows = [_row(each) for each in found]
     for line in table_lines(_HEAD, rows, numbers=("waiting", "delivered", "dropped")):
         screen.line(*line)
+    for each in found:
+        for warning in each.warnings:
+            screen.line(visible(f"{each.id}: {warning}"))
     return 0
 
 
@@ -70,4 +74,5 @@ def _as_json(info: SubscriptionInfo) -> dict[str, object]:
         "delivered": info.delivered,
         "dropped": info.dropped,
         "waiting": info.waiting,
+        "warnings": list(info.warnings),
     }

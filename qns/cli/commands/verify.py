@@ -131,6 +131,7 @@ def _counted(counts: Counts) -> str:
             (counts.lost, "lost by a restore"),
             (counts.skipped, "skipped"),
             (counts.dropped, "dropped"),
+            (counts.withheld, "withheld"),
             (counts.discarded, "dead letters dropped"),
             (counts.overflowed, "dropped from queues"),
             (counts.relayed, "relayed"),

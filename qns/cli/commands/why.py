@@ -35,6 +35,7 @@ _VERDICTS = {
     "delivered": ("delivered", "green"),
     "on its way": ("on its way", "yellow"),
     "rejected": ("the receiver rejected it: see qns peer dead-letters", "bold red"),
+    "not allowed": ("that organisation may not read it", "bold red"),
     "matches": ("it matches, but is not in the queue", "yellow"),
     "does not match": ("it does not match", "bold red"),
     "not wanted": ("nobody there wants it", "bold red"),

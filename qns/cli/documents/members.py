@@ -33,7 +33,7 @@ itself, and the changes are printed. The signatures of the document are dropped.
 
 
 def add(actions: Commands) -> None:
-    adding = _command(
+    adding = add_change(
         actions,
         "add",
         "add an organisation",
@@ -52,7 +52,7 @@ def add(actions: Commands) -> None:
         default=DEFAULT_CAPABILITY,
         help=f"its fan-out (default: {DEFAULT_CAPABILITY})",
     )
-    removing = _command(
+    removing = add_change(
         actions,
         "remove",
         "remove an organisation",
@@ -61,7 +61,7 @@ def add(actions: Commands) -> None:
         lambda args, document: document.without(args.name),
     )
     removing.add_argument("name", metavar="NAME", help="the organisation")
-    hosting = _command(
+    hosting = add_change(
         actions,
         "host",
         "set the classes that an organisation hosts",
@@ -71,7 +71,7 @@ def add(actions: Commands) -> None:
     )
     hosting.add_argument("name", metavar="NAME", help="the organisation")
     _add_hosts(hosting)
-    fan_out = _command(
+    fan_out = add_change(
         actions,
         "capability",
         "set the fan-out of an organisation",
@@ -81,7 +81,7 @@ def add(actions: Commands) -> None:
     )
     fan_out.add_argument("name", metavar="NAME", help="the organisation")
     fan_out.add_argument("capability", metavar="N", type=int, help="the fan-out")
-    moving = _command(
+    moving = add_change(
         actions,
         "endpoint",
         "set the addresses of peers",
@@ -90,7 +90,7 @@ def add(actions: Commands) -> None:
         _moved,
     )
     moving.add_argument("endpoints", metavar="NAME=URL", nargs="+", help="the address of a peer")
-    certifying = _command(
+    certifying = add_change(
         actions,
         "certificates",
         "set the certificates of an organisation",
@@ -107,7 +107,7 @@ def add(actions: Commands) -> None:
         certifying.add_argument(
             f"--no-{option}", action="store_true", help=f"remove every certificate {kind}"
         )
-    growing = _command(
+    growing = add_change(
         actions,
         "schema",
         "set the schema, which can only grow",
@@ -122,13 +122,15 @@ def add(actions: Commands) -> None:
     growing.add_argument("--hosts", metavar="A,B", help="with --host: the classes")
 
 
-def _command(
+def add_change(
     actions: Commands, name: str, summary: str, what: str, example: str, change: Change
 ) -> ArgumentParser:
+    """Adds a command that makes the next version of a document."""
+
     def run(args: Namespace, screen: Screen) -> int:
         document = read_document(args.document)
         changed = change(args, document)
-        if (changed.schema, changed.organisations) == (document.schema, document.organisations):
+        if changed == replace(document, version=changed.version):
             raise FederationError(
                 "the document is like this already", remedy="no new version is needed"
             )

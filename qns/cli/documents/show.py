@@ -12,6 +12,7 @@ from qns.cli.documents.files import (
     read_document,
     write_document,
 )
+from qns.cli.documents.rights import rights_as_json
 from qns.cli.inputs import STDIN
 from qns.cli.options import Commands, add_json_option
 from qns.cli.problems import visible
@@ -118,9 +119,11 @@ def _as_json(document: Federation) -> dict[str, Any]:
                 "tls": list(each.tls),
                 "seals": list(each.seals),
                 "hosts": _in_order(each, document),
+                "hosted": sorted(each.hosted),
             }
             for each in document.organisations.values()
         ],
+        **rights_as_json(document),
     }
 
 
@@ -138,6 +141,10 @@ def _show(document: Federation, screen: Screen) -> None:
             f"expires at {write_expires(document.expires)}; root set {roots.number}, "
             f"signed by {signed} of {roots.threshold} keys"
         )
+    if document.groups or document.rights is not None:
+        rules = "no rights" if document.rights is None else counted(len(document.rights), "rule")
+        groups = counted(len(document.groups), "group")
+        screen.line(f"rights: {groups}, {rules}; qns federation rights shows them")
     rows = [_row(each, document) for each in document.organisations.values()]
     for line in table_lines(_HEAD, rows, numbers=("joined", "capability")):
         screen.line(*line)

@@ -58,6 +58,7 @@ def test_json_output_has_every_field(cli: Cli, file: Write) -> None:
         "tls": [],
         "seals": [],
         "hosts": ["Enterprise", "Enterprise/Holder"],
+        "hosted": [],
     }
 
 
