@@ -124,6 +124,9 @@ class Consumer:
     # --- start, documents and epochs --------------------------------------------------------------
 
     def recover_from(self, store: Store) -> None:
+        self.seals.recover_from(store)
+        if self.evidence is not None:
+            self.evidence.recover_from(store)
         for row in store.rows(INBOUND):
             stream = self.stream(row.producer, row.producer_joined)
             stream.epoch, stream.last = row.epoch, row.last

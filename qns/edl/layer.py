@@ -110,9 +110,6 @@ class ExternalDiffusionLayer:
     def recover_from(self, store: Store, subscriptions: Iterable[tuple[str, Subscription]]) -> None:
         """Recovers every component; `subscriptions` are those of the users."""
         self.consumer.merger.recover_from(store, self.consumer.federation, subscriptions)
-        self.consumer.seals.recover_from(store)
-        if self.consumer.evidence is not None:
-            self.consumer.evidence.recover_from(store)
         self.consumer.recover_from(store)
         self.forwarder.recover_from(store)
         self.producer.recover_from(store)
@@ -266,8 +263,6 @@ class ExternalDiffusionLayer:
 
     def _offer(self, turn: Turn, accepted: Accepted) -> None:
         """Matches the accepted events together; their producers share the cost."""
-        if not accepted:
-            return
         sources, begun = [each.event.source for each in accepted], turn.stopwatch()
         self.intake.offer(turn, accepted)
         turn.charge_all(sources, begun)

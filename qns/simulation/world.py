@@ -52,7 +52,6 @@ TUNING = Tuning(
 """Shorter times and smaller calls than in production: a simulated minute has many events."""
 
 TIMEOUT_S = 2.0
-_REOPEN_S = 1.0
 _TURN_S = 0.002
 """Inputs that arrive within this time share a turn and its commit."""
 
@@ -171,7 +170,7 @@ class World:
 
     def _reopen(self, node: Node, error: Exception) -> None:
         """Starts a host again soon, as the driver of a real peer opens its store again."""
-        self.at(self.now + _REOPEN_S, lambda: self.start(node.name))
+        self.at(self.now + 1.0, lambda: self.start(node.name))
         if isinstance(error, StoreFailed) and error.remedy == RESTORE:
             self.on_damage(node.name)
 
@@ -196,11 +195,10 @@ class World:
 
     def kill(self, name: str, at: KillPoint | None = None) -> None:
         """Kills the host at once, or at a point of its next turn."""
-        node = self.nodes[name]
         if at is None:
-            node.die()
+            self.nodes[name].die()
         else:
-            node.kill_point = at
+            self.nodes[name].kill_point = at
 
     def back_up(self, name: str) -> None:
         """Copies the disk of a host that is up and renews its mark."""
@@ -243,11 +241,8 @@ class World:
 
     def set_clock(self, name: str, jump_s: float) -> None:
         """Makes the clock of a host jump."""
-        node = self.nodes[name]
-        node.jump(self.now, jump_s)
-        self.ledger.clock_set(self.now, name, node.wall_ahead_s)
-
-    # --- time -------------------------------------------------------------------------------------
+        self.nodes[name].jump(self.now, jump_s)
+        self.ledger.clock_set(self.now, name, self.nodes[name].wall_ahead_s)
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Schedules an action."""
