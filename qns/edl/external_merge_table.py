@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from math import inf
+from typing import Final
 
 from qns.cbr.subscription import Subscription
 from qns.d2q.normal_form import in_grown_schema
@@ -13,11 +14,14 @@ from qns.d2q.subscription_xml import read_subscription
 from qns.edl.external_matcher import ExternalMatcher
 from qns.edl.merge_subscriptions_table import Digest
 from qns.edl.messages import ChangeSub
-from qns.edl.view_reader import ViewReader
+from qns.edl.view_reader import SLICE_CHARACTERS, ViewReader
 from qns.errors import LimitExceeded
 from qns.peer.ports import Store
 from qns.peer.tables import EXTERNAL, ExternalRow
 from qns.peer.turn import Turn
+
+_CHARACTERS_PER_DELETION: Final = 50
+"""An element that leaves the index takes about as long as reading so many characters."""
 
 
 @dataclass(slots=True, eq=False)
@@ -26,13 +30,15 @@ class ExternalMergeTable:
     matcher: ExternalMatcher
     most_elements: float = inf
     """The limit of elements of one view."""
+    slice_characters: int = SLICE_CHARACTERS
+    """About as many characters of elements are read, or leave the index, in one turn."""
     views: dict[str, dict[str, Subscription]] = field(default_factory=dict)
     """Consumer -> the elements of its view, by their text."""
     digests: dict[str, Digest] = field(default_factory=dict)
     reader: ViewReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reader = ViewReader(self.schema)
+        self.reader = ViewReader(self.schema, self.matcher, self.slice_characters)
 
     def recover_from(self, store: Store) -> None:
         for row in store.rows(EXTERNAL):
@@ -41,6 +47,7 @@ class ExternalMergeTable:
     def recover(self, row: ExternalRow) -> None:
         subscription = read_subscription(row.element, self.schema)
         self._add(row.consumer, row.element, subscription)
+        self.digests.setdefault(row.consumer, Digest()).add(row.element)
 
     def apply_schema(self, schema: Schema) -> None:
         """Extends the scope of elements to classes that the schema has below theirs now."""
@@ -51,7 +58,7 @@ class ExternalMergeTable:
                 grown = in_grown_schema(subscription, schema)
                 if grown is not subscription:
                     elements[text] = grown
-                    self.matcher.delete(consumer, text)
+                    self.matcher.delete(consumer, text, subscription)
                     self.matcher.insert(consumer, text, grown)
 
     def view(self, consumer: str) -> Mapping[str, Subscription]:
@@ -90,7 +97,9 @@ class ExternalMergeTable:
         for text in fresh:
             after.add(text)
         if str(after) != change.digest:
+            self.matcher.drop(consumer, fresh)
             return None
+        self.digests[consumer] = after
         for text in removed:
             self._remove(turn, consumer, text)
         for text, subscription in fresh.items():
@@ -103,14 +112,23 @@ class ExternalMergeTable:
         self.reader.forget(consumer)
         for text in list(self.view(consumer)):
             self._remove(turn, consumer, text)
+        self.digests.pop(consumer, None)
+
+    @property
+    def has_work(self) -> bool:
+        """True if the next turns have to go on with a large view."""
+        return self.reader.is_reading or self.matcher.has_waste
+
+    def go_on(self) -> str | None:
+        """Works on large views for a moment; returns a consumer whose view can take effect now."""
+        self.matcher.clean(max(1, self.slice_characters // _CHARACTERS_PER_DELETION))
+        return self.reader.go_on()
 
     def _add(self, consumer: str, text: str, subscription: Subscription) -> None:
         self.views.setdefault(consumer, {})[text] = subscription
-        self.digests.setdefault(consumer, Digest()).add(text)
         self.matcher.insert(consumer, text, subscription)
 
     def _remove(self, turn: Turn, consumer: str, text: str) -> None:
-        del self.views[consumer][text]
-        self.digests[consumer].remove(text)
-        self.matcher.delete(consumer, text)
+        subscription = self.views[consumer].pop(text)
+        self.matcher.delete(consumer, text, subscription)
         turn.delete(EXTERNAL, consumer, text)

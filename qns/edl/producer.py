@@ -200,8 +200,9 @@ class Producer:
         stream.put(turn)
         if consumer in self.uncompared:  # the change may be older than this start: compare again
             self.forwarder.link(consumer).wants_hello = True
-        wanted = DictionaryIndex(dict(enumerate(added)))
-        for logged in self.log.available(self.me, turn.now) if added else ():
+        available = list(self.log.available(self.me, turn.now)) if added else []
+        wanted = DictionaryIndex(dict(enumerate(added)) if available else {})
+        for logged in available:
             is_sent = stream.owed.number_of(logged.event.id) is not None
             if not is_sent and wanted.match(logged.event):
                 self._send_alone(turn, stream, logged)

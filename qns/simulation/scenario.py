@@ -111,6 +111,7 @@ class Scenario:
             tuning,
             disks_of(plan.seed, on_files=plan.on_files, in_sqlite=plan.sqlite),
             recording=plan.on_files,
+            slice_characters=plan.slice_characters,
             exact_merging=plan.seed % 4 == 3,
             epoch_scatter=EPOCH_SCATTER,
             signers=draw_signers(plan.seed),
@@ -156,8 +157,7 @@ class Scenario:
         for record in world.history:
             if record["do"] in ("pub", "ntfy", "skip", "drop", "rewind", "overflow"):
                 self.counts[record["do"]] = self.counts.get(record["do"], 0) + 1
-        counts, history = self.counts, world.history
-        return ScenarioResult(self.plan.seed, violations, history, counts, asked)
+        return ScenarioResult(self.plan.seed, violations, world.history, self.counts, asked)
 
     def _play(self) -> list[str]:
         world = self.world

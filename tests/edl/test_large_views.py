@@ -7,7 +7,6 @@ import pytest
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
 from qns.d2q.subscription_xml import write_subscription
-from qns.edl import view_reader
 from qns.edl.merge_subscriptions_table import Digest, ViewState
 from qns.edl.messages import ChangeSub, Envelope, Fault, Gossip, Notify, SubChanged
 from qns.iil.interpreter import interpret
@@ -32,10 +31,10 @@ def change_of(*texts: str, version: int = 1) -> ChangeSub:
 
 
 @pytest.fixture
-def lone(monkeypatch: pytest.MonkeyPatch) -> LonePeer:
+def lone() -> LonePeer:
     """A producer that reads about two elements in one turn."""
-    monkeypatch.setattr(view_reader, "SLICE_CHARACTERS", 2 * len(element(1)))
-    lone = LonePeer("P", federation("P", "C"), {"most_view_elements": 20})
+    slice_characters = 2 * len(element(1))
+    lone = LonePeer("P", federation("P", "C"), {"most_view_elements": 20}, slice_characters)
     lone.settle()
     return lone
 

@@ -111,7 +111,7 @@ MEMBERS = (
         name="view-reader-sleeps",
         file="qns/edl/requests.py",
         breaks="Nothing wakes the peer to go on reading a large view.",
-        old="        if self.producer.table.reader.is_reading:\n            return 0.0\n",
+        old="        if self.producer.table.has_work:\n            return 0.0\n",
         new="",
     ),
     _B(

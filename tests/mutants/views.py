@@ -103,7 +103,7 @@ VIEWS = (
         name="removed-element-still-matches",
         kind="views",
         breaks="Events are still sent for an element that was removed.",
-        old="        self.matcher.delete(consumer, text)\n        turn.delete",
+        old="        self.matcher.delete(consumer, text, subscription)\n        turn.delete",
         new="        turn.delete",
     ),
     _E(
