@@ -9,7 +9,9 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -373,14 +375,20 @@ def test_ctrl_c_prints_the_results_so_far(jobs: str) -> None:
         shown = b""
         while not re.search(rb"[1-9]\d*/999999", shown):
             shown += os.read(leader, 65_536)
+        pieces = [shown]
+
+        def read_rest() -> None:  # a terminal that nobody reads stops the command
+            with suppress(OSError):  # until the other end has gone
+                while piece := os.read(leader, 65_536):
+                    pieces.append(piece)
+
+        reading = Thread(target=read_rest)
+        reading.start()
         os.killpg(process.pid, signal.SIGINT)
         out, _ = process.communicate(timeout=120)
-        try:
-            while piece := os.read(leader, 65_536):
-                shown += piece
-        except OSError:  # the other end has gone
-            pass
+        reading.join()
     os.close(leader)
+    shown = b"".join(pieces)
     assert process.returncode == 130
     message = re.match(rb"seeds 0..999999, 3 peers, all faults: stopped after (\d+) seeds?, ", out)
     assert message is not None
