@@ -368,8 +368,7 @@ class Producer:
 
     def abandon(self, turn: Turn, consumer: str) -> None:
         """Gives up everything that is owed to a consumer, as declared skips."""
-        stream = self.streams.get(consumer)
-        if stream is not None:
+        if (stream := self.streams.get(consumer)) is not None:
             stream.abandon(turn, self.log)
 
     # --- relaying ---------------------------------------------------------------------------------
