@@ -218,8 +218,9 @@ class Producer:
         stream.put(turn)
         if consumer in self.uncompared:  # the change may be older than this start: compare again
             self.forwarder.link(consumer).wants_hello = True
-        wanted = DictionaryIndex(dict(enumerate(added)))
-        for logged in self.log.available(self.me, turn.now) if added else ():
+        available = list(self.log.available(self.me, turn.now)) if added else []
+        wanted = DictionaryIndex(dict(enumerate(added)) if available else {})
+        for logged in available:
             is_sent = stream.owed.number_of(logged.event.id) is not None
             may_read = self.readers.may_read(consumer, logged.event.data_class)
             if not is_sent and may_read and wanted.match(logged.event):
@@ -344,6 +345,5 @@ class Producer:
 
     def abandon(self, turn: Turn, consumer: str) -> None:
         """Gives up everything that is owed to a consumer, as declared skips."""
-        stream = self.streams.get(consumer)
-        if stream is not None:
+        if (stream := self.streams.get(consumer)) is not None:
             stream.abandon(turn, self.log)

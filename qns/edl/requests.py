@@ -82,7 +82,7 @@ class Requests:
         if it is not at its endpoint, the others know a later epoch of another peer that is.
         """
         self.producer.resending.handle_due(turn)
-        ready = self.producer.table.reader.go_on(turn)
+        ready = self.producer.table.go_on(turn)
         if ready is not None:  # the message cuts the pause of the consumer short
             self.forwarder.link(ready).wants_gossip = True
         for member in self.producer.claims.pop_due(turn.now):
@@ -102,7 +102,7 @@ class Requests:
                 link.wants_gossip, link.wants_hello = True, link.wants_hello or is_alone
 
     def next_due(self) -> float:
-        due = min(self._gossip_at, self.producer.table.reader.next_due())
+        due = min(self._gossip_at, self.producer.table.next_due())
         if self.dialogue.is_closed:
             links = self.forwarder.links.values()
             rests = (link.rest_until for link in links if link.state is LinkState.RESTING)

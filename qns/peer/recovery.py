@@ -22,6 +22,7 @@ from qns.edl.relays import Relays
 from qns.edl.routes import Routes
 from qns.edl.seals import ReadCertificate, Sealer, Seals, Signer
 from qns.edl.tree_builder import TreeBuilder
+from qns.edl.view_reader import SLICE_CHARACTERS
 from qns.federation.document import Federation
 from qns.federation.document_xml import read_federation
 from qns.federation.roots import Anchor
@@ -53,6 +54,8 @@ class Settings:
     """True if the views for producers are merged beyond containment (semantics §6)."""
     anchor: Anchor | None = None
     """From here on the peer trusts signed documents; without it, it takes unsigned ones too."""
+    slice_characters: int = SLICE_CHARACTERS
+    """About as many characters of the elements of large views are read in one turn."""
     epoch_scatter: int = 1
     """Among how many candidates an epoch is chosen (`qns.peer.lineage.later_epoch`)."""
     signer: Signer | None = None
@@ -131,6 +134,7 @@ def _build_edl(
             ExternalMatcher(settings.index()),
             tuning.most_view_elements,
             tuning.most_view_terms,
+            settings.slice_characters,
         ),
         TreeBuilder(me, reachability),
         forwarder,

@@ -111,6 +111,7 @@ class Scenario:
             tuning,
             disks_of(plan.seed, on_files=plan.on_files, in_sqlite=plan.sqlite),
             recording=plan.on_files,
+            slice_characters=plan.slice_characters,
             exact_merging=plan.seed % 4 == 3,
             epoch_scatter=EPOCH_SCATTER,
             signers=draw_signers(plan.seed),

@@ -18,6 +18,7 @@ from qns.d2q.event_json import write_event_json
 from qns.d2q.schema_xml import write_schema
 from qns.edl.messages import Envelope, Notify
 from qns.edl.requests import Send
+from qns.edl.view_reader import SLICE_CHARACTERS
 from qns.errors import StoreFailed, StoreFull
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
@@ -65,8 +66,8 @@ class World:
     tuning: Tuning = TUNING
     make_disk: Callable[[], Disk] = MemoryDisk
     recording: bool = False
-    """True if the peers keep their records in their stores, so that a host whose commit has failed
-    finds out there whether it was written."""
+    """True if the stores have the records too, by which a failed commit is found to be written."""
+    slice_characters: int = SLICE_CHARACTERS
     exact_merging: bool = False
     """True if the peers merge beyond containment, as those of every fourth scenario do."""
     epoch_scatter: int = 1
@@ -128,6 +129,7 @@ class World:
             self.tuning,
             DictionaryIndex,
             recording=self.recording,
+            slice_characters=self.slice_characters,
             exact_merging=self.exact_merging,
             anchor=None if self.signers is None else self.signers.anchor(self.federation),
             epoch_scatter=self.epoch_scatter,
@@ -171,12 +173,10 @@ class World:
     def _reopen(self, node: Node, error: Exception) -> None:
         """Starts a host again soon, as the driver of a real peer opens its store again."""
         self.at(self.now + 1.0, lambda: self.start(node.name))
-        if isinstance(error, StoreFailed) and error.remedy == RESTORE:
-            self.on_damage(node.name)
-
-    def fail(self, node: Node, error: StoreFailed) -> None:
-        node.die()
-        self._reopen(node, error)
+        if isinstance(error, StoreFailed):
+            node.die()
+            if error.remedy == RESTORE:
+                self.on_damage(node.name)
 
     def look_after(self, node: Node, work: Callable[[], None]) -> None:
         """Does something with the store of a host, and stops the host if the store fails."""
@@ -185,7 +185,7 @@ class World:
         except StoreFull:
             node.die()
         except StoreFailed as error:
-            self.fail(node, error)
+            self._reopen(node, error)
 
     def _keep_up(self, node: Node, generation: int) -> None:
         """Looks after the store every second while the process runs."""
@@ -315,7 +315,7 @@ class World:
                     transaction, lines = counted(lambda: node.begin_turn(self.now))
                     self.lied_to.append((self.now, node.name, lines))
             except StoreFailed as error:
-                self.fail(node, error)
+                self._reopen(node, error)
             else:
                 self._begin_commit(node, transaction)
 
@@ -341,7 +341,7 @@ class World:
         except Killed:
             return
         except StoreFailed as error:
-            self.fail(node, error)
+            self._reopen(node, error)
             return
         for reply, answer in output.replies:
             reply(answer)

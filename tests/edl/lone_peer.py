@@ -23,6 +23,7 @@ from qns.edl.messages import (
     SubChanged,
 )
 from qns.edl.requests import Send
+from qns.edl.view_reader import SLICE_CHARACTERS
 from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
 from qns.iil.requests import InstallDocument
@@ -42,6 +43,7 @@ class LonePeer:
     name: str
     document: Federation
     tuning: dict[str, Any] = field(default_factory=dict)
+    slice_characters: int = SLICE_CHARACTERS
     now: float = 0.0
     store: MemoryStore = field(default_factory=MemoryStore)
     lineage: MemoryLineage = field(default_factory=MemoryLineage)
@@ -72,7 +74,12 @@ class LonePeer:
         self.starts += 1
         self.under_way.clear()
         self.gateway = Gateway.open(
-            Settings(self.name, replace(TUNING, **self.tuning), DictionaryIndex),
+            Settings(
+                self.name,
+                replace(TUNING, **self.tuning),
+                DictionaryIndex,
+                slice_characters=self.slice_characters,
+            ),
             self.store,
             self.lineage,
             document=write_federation(self.document),

@@ -34,10 +34,10 @@ def change_of(*texts: str, version: int = 1) -> ChangeSub:
 
 
 @pytest.fixture
-def lone(monkeypatch: pytest.MonkeyPatch) -> LonePeer:
+def lone() -> LonePeer:
     """A producer that reads about two elements in one turn."""
-    monkeypatch.setattr(view_reader, "SLICE_CHARACTERS", 2 * len(element(1)))
-    lone = LonePeer("P", federation("P", "C"), {"most_view_elements": 20})
+    slice_characters = 2 * len(element(1))
+    lone = LonePeer("P", federation("P", "C"), {"most_view_elements": 20}, slice_characters)
     lone.settle()
     return lone
 

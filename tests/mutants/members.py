@@ -118,7 +118,7 @@ MEMBERS = (
         name="view-reader-sleeps",
         file="qns/edl/requests.py",
         breaks="Nothing wakes the peer to go on reading a large view.",
-        old="        due = min(self._gossip_at, self.producer.table.reader.next_due())",
+        old="        due = min(self._gossip_at, self.producer.table.next_due())",
         new="        due = self._gossip_at",
     ),
     _B(

@@ -50,8 +50,8 @@ PRODUCERS = (
         name="view-changed-while-uncompared-trusted",
         kind="epochs and incarnations",
         breaks="A view that changes before it is compared is never compared.",
-        old="            self.forwarder.link(consumer).wants_hello = True\n        wanted",
-        new="            pass\n        wanted",
+        old="            self.forwarder.link(consumer).wants_hello = True\n        available",
+        new="            pass\n        available",
     ),
     _P(
         name="delayed-hello-compares",
@@ -121,8 +121,8 @@ PRODUCERS = (
         name="backlog-not-sent",
         kind="late subscribers",
         breaks="A widened view gets no events that were available before.",
-        old="for logged in self.log.available(self.me, turn.now) if added else ():",
-        new="for logged in ():",
+        old="        for logged in available:",
+        new="        for logged in ():",
     ),
     _P(
         name="backlog-sent-twice",

@@ -132,8 +132,8 @@ VIEWS = (
         name="digest-of-change-ignored",
         kind="views",
         breaks="A change is applied although the view then has another digest.",
-        old="        if str(after) != change.digest:\n            return None\n",
-        new="",
+        old="        if str(after) != change.digest:\n",
+        new="        if False:\n",
     ),
     _E(
         name="unknown-removal-accepted",
@@ -146,7 +146,7 @@ VIEWS = (
         name="removed-element-still-matches",
         kind="views",
         breaks="Events are still sent for an element that was removed.",
-        old="        self.matcher.delete(consumer, text)\n        turn.delete",
+        old="        self.matcher.delete(consumer, text, subscription)\n        turn.delete",
         new="        turn.delete",
     ),
     _E(
