@@ -95,7 +95,7 @@ QUOTAS = (
         file="qns/edl/external_merge_table.py",
         kind="quotas",
         breaks="A view of few elements with many terms fills the memory.",
-        old="        self._check_terms(consumer, removed, fresh.values())\n",
+        old="        self._check_terms(consumer, removed, fresh)\n",
         new="",
     ),
     Mutant(

@@ -102,8 +102,8 @@ RIGHTS = (
         file="qns/edl/merger.py",
         kind="rights",
         breaks="Subscriptions are stable before the producer knows of a new right.",
-        old="                gains = has_rights and not hosts <= view.projection.hosted",
-        new="                gains = False",
+        old="            gains = has_rights and name in gaining",
+        new="            gains = False",
     ),
     Mutant(
         name="group-members-not-readers",
