@@ -24,12 +24,17 @@ def source_warnings(
     A subscription without sources gets the former if no member hosts a class of its scope.
     """
     scope, sources, federation = subscription.scope, subscription.sources, mapper.federation
-    hosts = [name for name, each in federation.organisations.items() if scope & each.hosts]
-    if sources is None and not hosts:
-        return (f"no member of {federation.name} hosts {_classes(subscription)}",)
+    if sources is None:
+        hosts = (name for name, each in federation.organisations.items() if scope & each.hosts)
+        first = next(hosts, None)
+        if first is None:
+            return (f"no member of {federation.name} hosts {_classes(subscription)}",)
+        if federation.rights is None:
+            return ()
+        sources = frozenset((first, *hosts))
     warnings = [
         warning
-        for source in sorted(hosts if sources is None else sources)
+        for source in sorted(sources)
         if (warning := _warning(source, subscription, mapper, reader))
     ]
     if len(warnings) > MOST_WARNINGS:

@@ -127,9 +127,9 @@ def make_plan(seed: int, peers: int, faults: Iterable[str]) -> Plan:
     lies = draw_lies(seed, names) if "liar" in faults else []
     has_twin = any(each.kind == "twin" for each in actions)
     if "rights" in faults and not (lies and has_twin):  # docs/simulation.md says why
-        federation = with_group(seed, federation)
         rights = draw_rights(seed, list(federation.organisations))
-        if rights[0].at == 0.0:
+        federation = with_group(seed, federation) if rights else federation
+        if rights and rights[0].at == 0.0:
             first = rules_of(federation, rights.pop(0))
             federation = replace(federation, rights=first)
         actions += rights
