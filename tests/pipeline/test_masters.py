@@ -33,20 +33,21 @@ LOSING = """
 import sys
 from pathlib import Path
 from qns.errors import QnsError
-from qns.pipeline.spark import tasks
+from qns.pipeline.spark import queries
+from qns.pipeline.spark.calls import calls
 from qns.pipeline.spark.session import session
 from tests.pipeline import jobs
-tasks.EXECUTORS_S = 120
+queries.EXECUTORS_S = 120
 master, folder = sys.argv[1:]
-waiting = tasks.Task(jobs.waiting, (folder, "task", 7), "waiting")
+waiting = calls("waiting", jobs.waiting, [(folder, "task", 7)])
 outcome = Path(folder, "outcome")
 with session(master, "test", Path(folder)) as spark:
-    found = jobs.run_tasks(spark, [waiting])
+    found = jobs.run_queries(spark, waiting)
     outcome.write_text(str(found["squares"].num_rows), encoding="utf-8")
-    tasks.EXECUTORS_S = 5
+    queries.EXECUTORS_S = 5
     Path(folder, "go").unlink()
     try:
-        jobs.run_tasks(spark, [waiting])
+        jobs.run_queries(spark, waiting)
     except QnsError as problem:
         outcome.write_text(str(problem), encoding="utf-8")
 """

@@ -134,6 +134,16 @@ def _cores() -> int:
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """True if the session is that of a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def has_cluster(spark: SparkSession) -> bool:
+    """True if this process is the driver of a cluster, so that it can count the executors."""
+    return not is_remote(spark) and not is_local(str(spark.sparkContext.master))
+
+
 def executors(context: SparkContext) -> int:
     """The current number of executors without the driver."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
