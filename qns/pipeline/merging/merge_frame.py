@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from qns.pipeline.cost import Meter
+from qns.pipeline.datasets.encoded import Codes, Encoder
 from qns.pipeline.merging.merge_pass import Merged, MergePass
 from qns.pipeline.merging.parts import PARTS_COLUMNS, Counting, decoded
 from qns.pipeline.merging.prefilter import ARRIVED, GONE, Prefilter
@@ -138,6 +139,30 @@ def filtered(
                     yield from counting.passing(
                         rows_of_block(drawn, first + 1, ends[first : first + rows])
                     )
+    if counting is not None:
+        yield counting.counted()
+
+
+def filtered_rows(
+    codes: Codes, setting: Setting, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Encodes and filters stored subscriptions, which are sorted by organisation and moment."""
+    encoder, limits = Encoder(codes), limits_of(setting.checkpoints)
+    for own in range(len(codes.organisations)):  # so that one without subscriptions has rows, too
+        yield Counting(own, new_prefilter(setting, own, limits), limits).counted()
+    counting: Counting | None = None
+    for batch in batches:
+        owners = encoder.organisations(batch)
+        cuts = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]
+        for first, stop in pairwise(cuts):
+            if first == stop:
+                continue
+            own = int(owners[first])
+            if counting is None or counting.organisation != own:
+                if counting is not None:
+                    yield counting.counted()
+                counting = Counting(own, new_prefilter(setting, own, limits), limits)
+            yield from counting.passing(encoder.rows(batch.slice(first, stop - first)))
     if counting is not None:
         yield counting.counted()
 

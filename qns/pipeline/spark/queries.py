@@ -168,7 +168,7 @@ def translated(problem: Exception, label: str) -> Exception:
         )
     if "Traceback" in text:
         return RuntimeError(f"{label}\n{text}")
-    return failure(problem)
+    return failure(problem).at(label)
 
 
 def _reached(progress: Progress, finished: float, is_running: bool) -> float:

@@ -170,7 +170,7 @@ def failure(problem: Exception, log: Path | None = None) -> SparkFailed:
     causes = _CAUSE.findall(text)
     reason = str(causes[-1] if causes else text.strip().splitlines()[0] if text.strip() else "")
     return SparkFailed(
-        f"Spark does not run: {reason[:300] or type(problem).__name__}",
+        f"Spark has failed: {reason[:300] or type(problem).__name__}",
         remedy=f"more is in {log}" if log is not None else "",
     )
 
