@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from qns.cli.inputs import Input, decoded, too_long
 from qns.cli.mappings import MAPPINGS
-from qns.cli.options import Commands, add_json_option, add_schema_option, new_command
+from qns.cli.options import (
+    Commands,
+    add_json_option,
+    add_master_option,
+    add_schema_option,
+    new_command,
+)
 from qns.cli.problems import visible
 from qns.cli.progress import staged_progress
 from qns.cli.screen import Screen
@@ -95,7 +101,11 @@ def _add_match(actions: Commands) -> None:
     parser.add_argument(
         "--out", metavar="DIR", required=True, type=Path, help="the folder for results"
     )
-    add_master_option(parser)
+    parser.add_argument(
+        "--master",
+        metavar="MASTER",
+        help="local[N], spark://…, yarn or k8s://… (default: local[*])",
+    )
     add_json_option(parser, "the numbers as one JSON object")
     parser.set_defaults(run=run_match)
 
@@ -138,14 +148,6 @@ def _add_generate(actions: Commands) -> None:
     parser.set_defaults(run=run_generate)
 
 
-def add_master_option(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--master",
-        metavar="MASTER",
-        help="local[N], spark://…, yarn or k8s://… (default: local[*])",
-    )
-
-
 # -- match ----------------------------------------------------------------------------------------
 
 
@@ -156,6 +158,8 @@ def run_match(args: Namespace, screen: Screen) -> int:
     schema = load_schema(args.schema)
     if args.master is not None:
         session.checked_master(args.master)
+        if args.master.startswith("sc://"):
+            raise NotAllowed("match does not run over Spark Connect", remedy="give a master")
     match_job.refuse_results(args.out)
     wanted = _wanted(args.subscriptions, schema, screen)
     if wanted is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.options import Commands, add_json_option, add_master_option, new_command
 from qns.cli.progress import staged_progress
 from qns.cli.screen import Screen
 from qns.cli.wording import counted
@@ -117,11 +117,7 @@ def add(commands: Commands) -> ArgumentParser:
         "datasets at a path of Spark (docs/datasets.md)",
     )
     option("--format", metavar="FORMAT", help="of these datasets: parquet (default), csv, json, …")
-    option(
-        "--master",
-        metavar="MASTER",
-        help="local[N], spark://…, yarn or k8s://… (default: local[*])",
-    )
+    add_master_option(parser)
     add_json_option(parser, "the summary as one JSON object")
     parser.set_defaults(run=run)
     return parser

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from qns.pipeline.spark.session import is_remote
+from qns.pipeline.spark.remote import is_remote
 
 
 class Progress(Protocol):
@@ -54,7 +54,11 @@ class _OfOperations:
         self._operations: dict[str, tuple[int, int]] = {}
 
     def __call__(
-        self, stages: Any, _inflight_tasks: int, operation_id: str | None, done: bool
+        self,
+        stages: Any,
+        inflight_tasks: int,  # noqa: ARG002  # the client passes it by name
+        operation_id: str | None,
+        done: bool,
     ) -> None:
         if operation_id is None:
             return

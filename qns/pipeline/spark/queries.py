@@ -166,6 +166,12 @@ def translated(problem: Exception, label: str) -> Exception:
             place=label,
             remedy="if memory ran out, give each task more of it, or use fewer cores",
         )
+    if "No module named 'qns" in text:
+        return SparkFailed(
+            "the workers cannot import qns",
+            place=label,
+            remedy="install the same version of qns where Spark runs",
+        )
     if "Traceback" in text:
         return RuntimeError(f"{label}\n{text}")
     return failure(problem).at(label)

@@ -92,6 +92,10 @@ def test_same_seed_generates_the_same_sample(cli: Cli, tmp_path: Path) -> None:
         (("match", EVENTS, "absent.parquet", "--schema", "weather"), "absent.parquet: cannot be"),
         (("match", "absent.jsonl", SUBSCRIPTIONS, "--schema", "weather"), "absent.jsonl: cannot"),
         (
+            ("match", EVENTS, SUBSCRIPTIONS, "--schema", "weather", "--master", "sc://host:1"),
+            "match does not run over Spark Connect (give a master)",
+        ),
+        (
             ("match", EVENTS, SUBSCRIPTIONS, "--schema", "weather", "--master", "lcal"),
             "'lcal' is no Spark master",
         ),
