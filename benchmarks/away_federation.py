@@ -173,6 +173,10 @@ class AwayFederation:
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * 4_096
 
+    def log_bytes(self) -> int:
+        """Returns the size of the write-ahead log of the store."""
+        return self._store.with_name(f"{self._store.name}-wal").stat().st_size
+
     def disk_bytes(self) -> int:
         """Returns the size of the store with its log."""
         files = self._store.parent.glob(f"{self._store.name}*")

@@ -121,11 +121,11 @@ async def _drain(federation: AwayFederation, owed: int) -> float:
 
 
 async def _rest(federation: AwayFederation, pause_s: float) -> None:
-    """Waits until the size of the store has not changed for a while."""
-    sizes: list[int] = []
-    while len(sizes) < 600 and (len(sizes) < 5 or len(set(sizes[-5:])) > 1):
+    """Waits until the peer has emptied the log, which it does after giving back all free space."""
+    for _ in range(600):
         await asyncio.sleep(pause_s)
-        sizes.append(federation.disk_bytes())
+        if not federation.log_bytes():
+            return
 
 
 async def _until(is_done: Any, what: str, patience_s: float = _PATIENCE_S) -> None:

@@ -9,11 +9,14 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 from aiohttp import web
 
@@ -44,10 +47,12 @@ from qns.iil.requests import (
     Subscriptions,
 )
 from qns.peer.inputs import Received
+from qns.runtime.addresses import peer_url
 from qns.soap.endpoint import Endpoint
 from qns.soap.local_client import read_local, write_local
 from qns.soap.peer_client import write_call
 from qns.soap.shapes import Port
+from qns.soap.ws_signing import CallSigner
 
 PRODUCERS = 32
 """Each has one call under way: enough to keep a server busy while it waits for its disk."""
@@ -111,6 +116,7 @@ class Federated:
         self.reader = EventReader(WEATHER)
         self._kept: dict[int, dict[str, list[bytes]]] = {}
         self._sealers: dict[str, Sealer] = {}
+        self._signers: dict[str, CallSigner] = {}
 
     async def __aenter__(self) -> Self:
         producers = web.Application()
@@ -149,7 +155,11 @@ class Federated:
                 self.tls[name] = context
             if sealer is not None:
                 self._sealers[name] = sealer
+            signer = members.call_signer(name)
+            if signer is not None:
+                self._signers[name] = signer
         federation = members.federation(organisations)
+        self._address = peer_url(federation[RECEIVER].endpoint)
         return members.configuration(RECEIVER, federation, self.peer_port, local=0)
 
     async def _subscribe(self) -> None:
@@ -226,4 +236,11 @@ class Federated:
         if sealer is not None:
             sealed = sealer.seal(FEDERATION, [(each, RECEIVER) for each in items])
             items = [each for each in sealed if isinstance(each, Notification)]
-        return write_call(Envelope(name, 1, (), Notify(tuple(items))))[0]
+        envelope = Envelope(name, 1, (), Notify(tuple(items)))
+        signer = self._signers.get(name)
+        if signer is None:
+            return write_call(envelope)[0]
+        signed = partial(signer.envelope, to=self._address, now=time.time())
+        return write_call(
+            envelope, f"urn:uuid:{uuid4()}", lambda content, id: signed(content, message_id=id)
+        )[0]

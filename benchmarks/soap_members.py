@@ -1,4 +1,4 @@
-"""The members of a benchmark's federation: with plain HTTP, mutual TLS, or mutual TLS and seals."""
+"""The members of a benchmark's federation, with or without mutual TLS, seals and WS-Security."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from qns.federation.seal_keys import FileSigner
 from qns.runtime.key_files import KeyFiles
 from qns.runtime.own_certificate import OwnCertificate
 from qns.runtime.tls_contexts import client_context, server_context
+from qns.soap.ws_signing import CallSigner
 
 HOSTED = frozenset(("Report", "Report/Wind"))
 FEDERATION = "bench"
@@ -28,6 +29,8 @@ class Security(StrEnum):
     PLAIN = "plain loopback"
     TLS = "mutual TLS"
     SEALED = "mutual TLS and seals"
+    SIGNED = "mutual TLS, seals and WS-Security"
+    """Each request is signed besides."""
 
 
 @dataclass(slots=True)
@@ -38,6 +41,8 @@ class Members:
     security: Security
     tls: dict[str, NewCertificate] = field(default_factory=dict)
     seals: dict[str, NewCertificate] = field(default_factory=dict)
+    calls: dict[str, NewCertificate] = field(default_factory=dict)
+    """The keys with which requests are signed."""
 
     @classmethod
     def make(cls, folder: Path, security: Security, names: Iterable[str]) -> Self:
@@ -46,18 +51,23 @@ class Members:
             if security is not Security.PLAIN:
                 members.tls[name] = new_certificate(name, time())
                 members._write(f"{name}.tls", members.tls[name])
-            if security is Security.SEALED:
+            if security in (Security.SEALED, Security.SIGNED):
                 members.seals[name] = new_certificate(name, time(), is_tls=False)
                 members._write(f"{name}.seal", members.seals[name])
+            if security is Security.SIGNED:
+                members.calls[name] = new_certificate(
+                    name, time(), algorithm="ecdsa-p256", is_tls=False
+                )
         return members
 
     def organisation(self, name: str, port: int, path: str = "") -> Organisation:
         scheme = "http" if self.security is Security.PLAIN else "https"
         endpoint = f"{scheme}://127.0.0.1:{port}/{path}"
-        tls, seals = (
-            (made[name].certificate,) if name in made else () for made in (self.tls, self.seals)
+        tls, seals, calls = (
+            (made[name].certificate,) if name in made else ()
+            for made in (self.tls, self.seals, self.calls)
         )
-        return Organisation(name, HOSTED, endpoint, tls, seals=seals)
+        return Organisation(name, HOSTED, endpoint, tls, seals=seals + calls)
 
     def configuration(self, name: str, federation: Federation, port: int, local: int) -> Path:
         """Writes the configuration of a peer; with TLS its users have a port of their own."""
@@ -67,6 +77,9 @@ class Members:
             for kind, made in (("tls", self.tls), ("seal", self.seals))
             if name in made
         )
+        others = [each for each in self.calls if each != name]
+        if others:
+            sections += f"[ws_security]\nrequired_of = {others}\n"
         users = f'local = "127.0.0.1:{local}"\n' if self.tls else ""
         path = self.folder / f"{name}.toml"
         path.write_text(
@@ -92,6 +105,11 @@ class Members:
         """Returns what seals the notifications of a simulated producer; None without seals."""
         made = self.seals.get(name)
         return Sealer(name, FileSigner.read(made.certificate, made.key)) if made else None
+
+    def call_signer(self, name: str) -> CallSigner | None:
+        """Returns what signs the requests of a simulated producer; None without WS-Security."""
+        made = self.calls.get(name)
+        return CallSigner.read(made.certificate, made.key) if made else None
 
     def federation(self, organisations: Iterable[Organisation]) -> Federation:
         return Federation(FEDERATION, WEATHER, {each.name: each for each in organisations})

@@ -33,7 +33,10 @@ def install_document(peer: Peer, turn: Turn, xml: bytes, sender: str = OPERATOR)
     returns = incarnation != peer.identity.incarnation
     if returns and not is_drained(peer.edl.producer.streams, new):
         peer.edl.dialogue.postponed_document = new.version
-        raise Busy(f"{me} still owes events of its former membership")
+        raise Busy(
+            f"{me} still owes events of its former membership",
+            remedy="if a member never takes them, the others remove it from the document",
+        )
     if returns or me not in new:
         peer.iil.end_all(turn, "left", interest=peer.edl)
     peer.edl.dialogue.document_xml = xml

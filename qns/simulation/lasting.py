@@ -6,6 +6,7 @@ any healing. Judged are the pairs of `working_pairs`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import permutations
 from random import Random
@@ -100,14 +101,31 @@ def _waits_for_absent(world: World, name: str, document: Federation) -> bool:
 
     It puts the document in force when everything of its former membership is acknowledged.
     """
-    former, gateway = document.organisations.get(name), world.nodes[name].gateway
+    gateway = world.nodes[name].gateway
     assert gateway is not None
-    if former is not None and former.incarnation == world.federation[name].incarnation:
-        return False
-    return any(
+    return not _has_joined(world, name, document) and any(
         stream.lag_events and stream.consumer in world.absent
         for stream in gateway.status.outbound()
     )
+
+
+def keeping_out(world: World, names: Iterable[str]) -> list[str]:
+    """Returns the liars that never acknowledge what one of these members owes to them, which joins
+    again only after that. The remedy of its operator is that the others remove such a member."""
+    found = set()
+    for name in names:
+        gateway = world.nodes[name].gateway
+        if gateway is not None and name in world.federation:
+            owed = {each.consumer for each in gateway.status.outbound() if each.lag_events}
+            if owed <= world.liars and not _has_joined(world, name, gateway.status.federation):
+                found |= owed & world.federation.organisations.keys()
+    return sorted(found)
+
+
+def _has_joined(world: World, name: str, document: Federation) -> bool:
+    """True if the document has the member in the incarnation of the newest one."""
+    former = document.organisations.get(name)
+    return former is not None and former.incarnation == world.federation[name].incarnation
 
 
 def _is_broken(world: World, one: str, other: str) -> bool:

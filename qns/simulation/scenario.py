@@ -31,7 +31,7 @@ from qns.simulation.disks import MemoryDisk, SqliteDisk
 from qns.simulation.findings import Findings
 from qns.simulation.growth import grown
 from qns.simulation.injection import Injection
-from qns.simulation.lasting import needless_notifications, still_owed, working_pairs
+from qns.simulation.lasting import keeping_out, needless_notifications, still_owed, working_pairs
 from qns.simulation.lie_bounds import judge_lie_bounds
 from qns.simulation.network import LONGEST_DELAY_S
 from qns.simulation.readers import OWNER, Readers
@@ -50,6 +50,7 @@ _LASTING_AT_LEAST_S = 6.0
 """The last events of a lasting partition are published in this time."""
 _LASTING_AT_MOST_S = 150.0
 _QUIET_S = 30.0
+_EXPEL_AFTER_S = 120
 _MANY_VIOLATIONS = 10_000
 _BEGIN_S = 1_000_000.0
 """What a correct clock shows at the start, so that one that is set back by days is positive."""
@@ -284,6 +285,10 @@ class Scenario:
             waiting = [name for name, calls in self.calls.open.items() if calls]
             if set(waiting) - world.absent:
                 reason = f"a request of a user of {waiting[0]} is not answered"
+                if second == _EXPEL_AFTER_S:
+                    for liar in keeping_out(world, waiting):
+                        world.leave(liar)
+                        self._install(self._other_than(liar))
                 continue
             reason = unrest(world) or ""
             if not reason:

@@ -8,11 +8,14 @@ import pytest
 
 from qns.d2q.event_json import EventReader
 from qns.d2q.shipped import WEATHER
-from qns.iil.requests import Publish
+from qns.errors import Busy
+from qns.federation.document_xml import write_federation
+from qns.iil.requests import InstallDocument, Publish
 from qns.simulation.actions import Action
 from qns.simulation.faults import FAULTS, SEPARATE
 from qns.simulation.findings import Findings
 from qns.simulation.injection import Injection
+from qns.simulation.lasting import keeping_out
 from qns.simulation.liars import LIES
 from qns.simulation.lie_bounds import MOST_LINES, TURN_LENGTH, judge_lie_bounds
 from qns.simulation.rest import unrest
@@ -21,7 +24,7 @@ from qns.simulation.turn_cost import counted
 from qns.simulation.twin_rules import TWIN, judge_twins
 from qns.simulation.workload import make_plan
 from qns.simulation.world import World
-from tests.edl.peers import delivered, peer_of, publish, subscribe, world_of
+from tests.edl.peers import cut, delivered, install, peer_of, publish, subscribe, world_of
 from tests.resting import comes_to_rest_and_holds
 
 OLD_FAULTS = tuple(fault for fault in FAULTS if fault not in SEPARATE)
@@ -84,6 +87,29 @@ def test_custody_for_an_event_of_a_liar_neither_disturbs_rest_nor_delays_others(
     assert unrest(world) is None
     world.liars, world.absent = frozenset(), {"L"}  # the events of a member that is away count
     assert unrest(world) == "P has events in custody for C"
+
+
+def test_liar_that_never_acknowledges_is_removed_so_that_a_former_member_can_join_again() -> None:
+    world = world_of("P", "C", "L")
+    subscribe(world, "L")
+    world.run_for(5.0)
+    cut(world, "P", "L")
+    cut(world, "C", "L")
+    publish(world, "P", "e1")
+    former = world.federation["P"]
+    world.leave("P")
+    install(world, world.federation, "P", "C")
+    world.change_document(world.federation.with_organisation(former))
+    world.join("P")
+    xml = write_federation(world.federation)
+    with pytest.raises(Busy, match="owes events of its former membership"):
+        world.do("P", InstallDocument(xml))
+    assert keeping_out(world, ["P", "C"]) == []
+    world.liars = frozenset("L")
+    assert keeping_out(world, ["P", "C"]) == ["L"]
+    world.leave("L")
+    install(world, world.federation, "P")
+    assert keeping_out(world, ["P", "C"]) == []
 
 
 def test_long_turn_after_a_lie_breaks_a_rule() -> None:
