@@ -189,7 +189,8 @@ _OF_SAVINGS = (
 )
 _OF_PIPELINE = (
     *("matching.match_job", "matching.match_inputs", "spark.session", "workload.scenario"),
-    *("replay.workload_files", "replay.samples"),
+    *("replay.workload_files", "replay.samples", "datasets.generated", "datasets.stored"),
+    "notifications.notification_job",
 )
 
 # (module, what it imports inside a function) -> the reason. An import belongs at the top of its

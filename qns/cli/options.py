@@ -94,3 +94,15 @@ def add_schema_option(parser: ArgumentParser) -> None:
 
 def add_json_option(parser: ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", dest="as_json", help=what)
+
+
+def add_master_option(parser: ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--master",
+        metavar="MASTER",
+        help="local[N], spark://…, yarn or k8s://… (default: local[*])",
+    )
+    where.add_argument(
+        "--remote", metavar="URL", dest="master", help="a Spark Connect server: sc://host:15002"
+    )

@@ -91,7 +91,8 @@ COST: Final = pa.schema(
         pa.field("seconds", pa.float64(), nullable=False),
     ]
 )
-"""The cost of a task: seconds until the checkpoint, and the peak memory of its process so far."""
+"""The cost of an organisation: the CPU seconds of its tasks until the checkpoint, and the peak
+memory of the largest one."""
 
 TABLES: Final = {
     "subscriptions": SUBSCRIPTIONS,

@@ -1,4 +1,4 @@
-"""Small jobs for tests of Spark, some of which fail, and a way to run tasks."""
+"""Small jobs for tests of Spark, some of which fail, and a way to run queries."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from qns.errors import QnsError
-from qns.pipeline.spark.tasks import Task, run_groups
+from qns.pipeline.spark.queries import Query, run_groups
 from qns.pipeline.tables import Tables
 
 
-def run_tasks(spark: SparkSession, tasks: Sequence[Task], partitions: int | None = None) -> Tables:
-    """Returns the tables of one group of tasks."""
-    ((_, tables),) = run_groups(spark, {"": tasks}, partitions=partitions)
+def run_queries(spark: SparkSession, *queries: Query) -> Tables:
+    """Returns the tables of one group of queries."""
+    ((_, tables),) = run_groups(spark, {"": queries})
     return tables
 
 

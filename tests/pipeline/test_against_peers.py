@@ -11,10 +11,12 @@ from qns.d2q.shipped import AGENCIES, WEATHER
 from qns.edl.messages import ChangeSub
 from qns.federation.document import Federation
 from qns.iil.requests import Subscribe, Unsubscribe
-from qns.pipeline.merging.merge_job import merge_job
 from qns.pipeline.workload.generator import Generator, Operation
 from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 from qns.simulation.world import World
+from tests.pipeline.merging import merge
+
+Counts = dict[tuple[object, object], list[object]]
 
 DENSE = Workload(constrained=0.3, quality_constrained=0.1, values=3, sources_given=0.4, only=0.3)
 
@@ -56,14 +58,14 @@ def _request(scenario: Scenario, step: Operation) -> Subscribe | Unsubscribe:
     return Subscribe("user", write_readable(step.subscription, scenario.schema), id=step.id)
 
 
-def _observed(world: World, since: float, scenario: Scenario) -> dict[tuple[str, str], list[int]]:
+def _observed(world: World, since: float, scenario: Scenario) -> Counts:
     """(consumer, producer) -> changeSub messages, rows in the producer's External Merge Table."""
     sent = Counter(
         (sender, to)
         for at, sender, to, body in world.traffic
         if at >= since and isinstance(body, ChangeSub)
     )
-    found = {}
+    found: Counts = {}
     for consumer in scenario.organisations:
         for producer in scenario.organisations:
             if consumer != producer:
@@ -74,10 +76,10 @@ def _observed(world: World, since: float, scenario: Scenario) -> dict[tuple[str,
     return found
 
 
-def _computed(scenario: Scenario, arrived: int) -> dict[tuple[str, str], list[int]]:
+def _computed(scenario: Scenario, arrived: int) -> Counts:
     return {
         (row["organisation"], row["producer"]): [row["messages_both"], row["rows_both"]]
         for name in scenario.organisations
-        for row in merge_job(scenario, name)["subscriptions"].to_pylist()
+        for row in merge(scenario, name, cuts=(7, 15))
         if row["arrived"] == arrived
     }

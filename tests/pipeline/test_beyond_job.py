@@ -7,9 +7,9 @@ from qns.cbr.oracle import producer_view
 from qns.d2q.shipped import WEATHER
 from qns.d2q.subscription_xml import write_subscription
 from qns.pipeline.merging.beyond_job import MOST_ARRIVALS, beyond_job
-from qns.pipeline.merging.merge_job import merge_job
 from qns.pipeline.workload.generator import Generator
 from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
+from tests.pipeline.merging import merge
 
 DENSE = Workload(constrained=0.25, quality_constrained=0.05, values=4, sources_given=0.3)
 SCENARIO = Scenario(WEATHER, hosts_of(WEATHER, 4, "partial"), "partial", 7, (30, 150), 0.2, DENSE)
@@ -44,7 +44,7 @@ def test_rows_terms_and_bytes_equal_those_of_exactly_merged_views() -> None:
 
 def test_columns_of_both_jobs_are_equal() -> None:
     columns = ["producer", "arrived", "messages_both", "rows_both", "rows_mapping"]
-    merged = merge_job(SCENARIO, "Met01")["subscriptions"].select(columns).to_pylist()
+    merged = [{name: row[name] for name in columns} for row in merge(SCENARIO, "Met01")]
     assert beyond_job(SCENARIO, "Met01")["beyond"].select(columns).to_pylist() == merged
 
 

@@ -9,11 +9,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from qns.d2q.shipped import WEATHER
+from qns.pipeline.datasets.stored_workload import examined, merged_from
+from qns.pipeline.merging.merge_frame import split
+from qns.pipeline.run.folder import ordered
 from qns.pipeline.run.resumable_run import run_into_folder
-from tests.pipeline.cluster import HOME, Cluster, cluster
+from tests.cli.test_main import QNS
+from tests.pipeline.cluster import HOME, Cluster, cluster, connect_server
 from tests.pipeline.test_run import ROOT, SMALL, files, is_alive, page, wait_for, work_of
 from tests.pipeline.test_spark import no_java
 
@@ -33,20 +39,21 @@ LOSING = """
 import sys
 from pathlib import Path
 from qns.errors import QnsError
-from qns.pipeline.spark import tasks
+from qns.pipeline.spark import queries
+from qns.pipeline.spark.calls import calls
 from qns.pipeline.spark.session import session
 from tests.pipeline import jobs
-tasks.EXECUTORS_S = 120
+queries.EXECUTORS_S = 120
 master, folder = sys.argv[1:]
-waiting = tasks.Task(jobs.waiting, (folder, "task", 7), "waiting")
+waiting = calls("waiting", jobs.waiting, [(folder, "task", 7)])
 outcome = Path(folder, "outcome")
 with session(master, "test", Path(folder)) as spark:
-    found = jobs.run_tasks(spark, [waiting])
+    found = jobs.run_queries(spark, waiting)
     outcome.write_text(str(found["squares"].num_rows), encoding="utf-8")
-    tasks.EXECUTORS_S = 5
+    queries.EXECUTORS_S = 5
     Path(folder, "go").unlink()
     try:
-        jobs.run_tasks(spark, [waiting])
+        jobs.run_queries(spark, waiting)
     except QnsError as problem:
         outcome.write_text(str(problem), encoding="utf-8")
 """
@@ -85,6 +92,34 @@ def test_cluster_gives_the_same_bytes_and_no_output(
     done = started(sys.executable, "-c", RUN, str(tmp_path / "out"), loopback.master)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert files(tmp_path / "out") == expected
+
+
+def test_spark_connect_gives_the_same_bytes_and_no_output(
+    expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    with connect_server(tmp_path) as address:
+        done = started(sys.executable, "-c", RUN, str(tmp_path / "out"), address)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert files(tmp_path / "out") == expected
+
+
+def test_datasets_are_written_and_merged_over_spark_connect(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    drawn = ("--organisations", "3", "--subscriptions", "40", "--churn", "0.3", "--seed", "5")
+    made, out = tmp_path / "made", tmp_path / "out"
+    with connect_server(tmp_path) as address:
+        for words in (
+            ("pipeline", "generate", *drawn, "--publications", "9", "--out", str(made)),
+            ("savings", "--workload", str(made), "--out", str(out)),
+        ):
+            done = started(*QNS, *words, "--remote", address)
+            assert done.returncode == 0, done.stderr
+    (workload,) = examined(spark, str(made), WEATHER)
+    here = split(merged_from(workload, spark).toArrow())["subscriptions"]
+    assert ordered("subscriptions", pq.read_table(out / "subscriptions.parquet")) == ordered(
+        "subscriptions", here
+    )
 
 
 def test_spark_submit_gives_the_same_bytes(

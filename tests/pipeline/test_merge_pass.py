@@ -1,14 +1,17 @@
-"""The compiled merge pass against the production classes of qns.cbr."""
+"""The compiled prefilter and merge pass against the production classes of qns.cbr."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qns.d2q.shipped import AGENCIES, WEATHER
-from qns.pipeline.merging.merge_pass import Checkpoint, merge_pass
-from qns.pipeline.workload.generator import Generator
-from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
+from qns.pipeline.merging import prefilter
+from qns.pipeline.workload.scenario import HARD, Scenario, Workload, hosts_of
+from tests.pipeline.merging import merge
 from tests.pipeline.naive import Counted, counted
 
 SHARES = st.sampled_from((0.0, 0.1, 0.3, 0.5, 0.9, 1.0))
@@ -49,23 +52,25 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-def seen(checkpoint: Checkpoint, scenario: Scenario, organisation: str) -> tuple[int, Counted]:
-    return checkpoint.arrived, Counted(
-        checkpoint.changes,
-        checkpoint.live,
-        checkpoint.messages_containment,
-        checkpoint.rows_containment,
-        {
-            name: (
-                int(checkpoint.messages_mapping[bit]),
-                int(checkpoint.rows_mapping[bit]),
-                int(checkpoint.messages_both[bit]),
-                int(checkpoint.rows_both[bit]),
-            )
-            for bit, name in enumerate(scenario.organisations)
-            if name != organisation
-        },
-    )
+def seen(
+    scenario: Scenario, organisation: str, cuts: tuple[int, ...] = ()
+) -> list[tuple[int, Counted]]:
+    found: dict[int, Counted] = {}
+    for row in merge(scenario, organisation, cuts):
+        at: Any = row
+        counts = found.setdefault(
+            at["arrived"],
+            Counted(
+                at["changes"], at["live"], at["messages_containment"], at["rows_containment"], {}
+            ),
+        )
+        counts.by_producer[at["producer"]] = (
+            at["messages_mapping"],
+            at["rows_mapping"],
+            at["messages_both"],
+            at["rows_both"],
+        )
+    return list(found.items())
 
 
 @given(scenarios(), st.data())
@@ -74,8 +79,9 @@ def test_every_count_equals_that_of_the_covering_order(
     scenario: Scenario, data: st.DataObject
 ) -> None:
     organisation = data.draw(st.sampled_from(scenario.organisations))
-    passed = merge_pass(Generator(scenario), organisation)
-    assert [seen(each, scenario, organisation) for each in passed] == list(
+    cuts = data.draw(st.sets(st.integers(1, max(1, scenario.subscriptions - 1)), max_size=4))
+    cuts = {each for each in cuts if each < scenario.subscriptions}
+    assert seen(scenario, organisation, tuple(sorted(cuts))) == list(
         counted(scenario, organisation)
     )
 
@@ -85,10 +91,7 @@ def test_longer_history_gives_the_counts_of_the_covering_order() -> None:
         WEATHER, hosts_of(WEATHER, 4, "partial"), "partial", 5, (100, 700, 1_500), churn=0.4
     )
     for organisation in scenario.organisations:
-        passed = merge_pass(Generator(scenario), organisation)
-        assert [seen(each, scenario, organisation) for each in passed] == list(
-            counted(scenario, organisation)
-        )
+        assert seen(scenario, organisation, (500, 501)) == list(counted(scenario, organisation))
 
 
 def test_more_organisations_than_bits_in_a_word_give_the_same_counts() -> None:
@@ -97,7 +100,17 @@ def test_more_organisations_than_bits_in_a_word_give_the_same_counts() -> None:
         WEATHER, hosts_of(WEATHER, 130, "partial"), "partial", 6, (40, 90), 0.3, workload
     )
     for organisation in ("Met01", "Met64", "Met130"):
-        passed = merge_pass(Generator(scenario), organisation)
-        assert [seen(each, scenario, organisation) for each in passed] == list(
-            counted(scenario, organisation)
-        )
+        assert seen(scenario, organisation, (30,)) == list(counted(scenario, organisation))
+
+
+@pytest.mark.parametrize("workload", [Workload(values=4), HARD], ids=["default", "hard"])
+@pytest.mark.parametrize("limit", ["_TRIED", "_PRUNED", "MOST_KEPT"])
+def test_filter_that_forgets_or_gives_up_changes_no_count(
+    workload: Workload, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = Scenario(
+        WEATHER, hosts_of(WEATHER, 3, "partial"), "partial", 2, (50, 900), 0.3, workload
+    )
+    expected = seen(scenario, "Met02")
+    monkeypatch.setattr(prefilter, limit, 10)
+    assert seen(scenario, "Met02", tuple(range(60, 900, 60))) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -13,8 +14,10 @@ from qns.pipeline.run.plan import VARIATIONS, Plan, points_between, variations
 from qns.pipeline.workload.scenario import HARD, Workload
 
 
-def jobs_of(plan: Plan) -> Counter[str]:
-    return Counter(task.job.__name__ for tasks in plan.groups.values() for task in tasks)
+def queries_of(plan: Plan) -> Counter[str]:
+    """How many queries there are of each kind, which is the first word of their labels."""
+    every = [query for queries in plan.groups.values() for query in queries]
+    return Counter(re.split(r"\W", query.label)[0] for query in every)
 
 
 def test_points_are_added_between_the_numbers() -> None:
@@ -27,21 +30,21 @@ def test_points_are_added_between_the_numbers() -> None:
 def test_default_plan_is_the_set_up_of_the_thesis() -> None:
     plan = Plan()
     assert len(plan.scenarios) == 2 * 5
-    assert jobs_of(plan) == {"merge_job": 100, "notification_job": 10}
+    assert queries_of(plan) == {"merging": 10, "notifications": 10}
     assert {len(scenario.hosts) for scenario in plan.scenarios} == {10}
     assert {scenario.subscriptions for scenario in plan.scenarios} == {10_000}
     assert Plan().described() == plan.described()
 
 
-def test_options_add_scenarios_and_tasks() -> None:
+def test_options_add_scenarios_and_queries() -> None:
     small = {"subscriptions": (10,), "seeds": 2, "organisations": (2, 3)}
     plain = Plan(**small)
-    assert jobs_of(plain)["merge_job"] == 2 * 2 * (2 + 3)
-    assert jobs_of(Plan(**small, exact_merging=True))["beyond_job"] == 2 * 2 * (2 + 3)
+    assert queries_of(plain)["merging"] == 2 * 2 * 2
+    assert queries_of(Plan(**small, exact_merging=True))["exact"] == 2 * 2 * 2
     assert len(Plan(**small, churns=(0.0, 0.2)).scenarios) == 2 * len(plain.scenarios)
     hard = [each for each in Plan(**small, hard=True).scenarios if each.workload == HARD]
     assert len(hard) == len(plain.scenarios)
-    assert not jobs_of(Plan(**small, publications=()))["notification_job"]
+    assert not queries_of(Plan(**small, publications=()))["notifications"]
 
 
 def test_each_parameter_is_varied_alone() -> None:

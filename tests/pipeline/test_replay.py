@@ -28,7 +28,6 @@ from qns.federation.shipped import AGENCIES_FEDERATION
 from qns.iil.requests import Publish, Subscribe, Unsubscribe
 from qns.peer.tables import DOCUMENT, DocumentRow
 from qns.peer.turn import Transaction
-from qns.pipeline.merging.merge_job import merge_job
 from qns.pipeline.notifications.notification_job import notification_job
 from qns.pipeline.replay.real_workload import (
     FULL,
@@ -44,10 +43,12 @@ from qns.pipeline.replay.workload_files import Change, Publication
 from qns.pipeline.report.results import Results
 from qns.pipeline.run.replay_plan import replay_work
 from qns.pipeline.run.savings import compute_savings
+from qns.pipeline.tables import SUBSCRIPTIONS
 from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 from qns.store.reading import StoreReader
 from qns.store.sqlite import SqliteStore
 from tests.cli.commands.test_history import Peers
+from tests.pipeline.merging import merge
 
 FEWER = settings(max_examples=max(5, settings.default.max_examples // 20))
 LOOSE = Workload(constrained=0.2, quality_constrained=0.05, sources_given=0.4)
@@ -95,8 +96,8 @@ def test_replayed_sample_gives_the_tables_of_its_scenario(
     assert workload.checkpoints == scenario.checkpoints
     for name in scenario.organisations:
         replayed = replay_merge_job(workload, name)["subscriptions"]
-        generated = merge_job(scenario, name)["subscriptions"]
-        assert counts_of(replayed) == counts_of(generated)
+        rows = [{each: row[each] for each in SUBSCRIPTIONS.names} for row in merge(scenario, name)]
+        assert counts_of(replayed) == counts_of(pa.Table.from_pylist(rows, SUBSCRIPTIONS))
     replayed = replay_notification_job(workload, (0, 2))
     generated = notification_job(scenario, steps(50), (0, 2), 20)
     for name in ("notifications", "trees"):

@@ -13,12 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from qns.errors import QnsError, StoreFull
-from qns.pipeline.run.folder import parquet
 from qns.pipeline.run.plan import Plan
 from qns.pipeline.run.resumable_run import Files, run_into_folder
 from qns.pipeline.run.savings import work_of
 from qns.pipeline.run.work import Work
-from qns.pipeline.spark.tasks import Task
+from qns.pipeline.spark.calls import calls
 from qns.pipeline.tables import TABLES, Tables
 from tests.pipeline import jobs
 from tests.pipeline.test_folder import small_files
@@ -82,15 +81,6 @@ def test_run_writes_tables_and_a_report(spark: SparkSession, tmp_path: Path) -> 
     assert stages[-1] == ("drawing the report", 0.0)
 
 
-def test_bytes_of_tables_do_not_depend_on_the_partitions(spark: SparkSession) -> None:
-    tasks = [task for group in SMALL.groups.values() for task in group]
-    digests = set()
-    for partitions in (1, 3, 20):
-        tables = jobs.run_tasks(spark, tasks, partitions=partitions)
-        digests.add(tuple(parquet(name, tables[name]) for name in DETERMINED))
-    assert len(digests) == 1
-
-
 def test_finished_scenarios_are_not_computed_again(spark: SparkSession, tmp_path: Path) -> None:
     work = work_of(SMALL)
     run_into_folder(work, tmp_path, page)
@@ -116,7 +106,7 @@ def test_finished_run_needs_no_spark(
 
 def test_failed_task_leaves_no_report(spark: SparkSession, tmp_path: Path) -> None:
     work = work_of(SMALL)
-    groups = {**work.groups, "last": [Task(jobs.refusing, (1,), "the last one")]}
+    groups = {**work.groups, "last": [calls("the last one", jobs.refusing, [(1,)])]}
     run_into_folder(work, tmp_path, page)
     with pytest.raises(QnsError, match="the last one: no squares today"):
         run_into_folder(Work(work.asked, work.scenarios, groups), tmp_path, page)
@@ -144,11 +134,11 @@ KILLED = """
 import sys
 from pathlib import Path
 from qns.pipeline.run.resumable_run import run_into_folder
-from qns.pipeline.spark.tasks import Task
+from qns.pipeline.spark.calls import calls
 from tests.pipeline import jobs
 from tests.pipeline.test_run import SMALL, Work, page, work_of
 work, folder, out = work_of(SMALL), sys.argv[1], Path(sys.argv[2])
-waiting = [Task(jobs.waiting, (folder, "task", 1), "waiting")]
+waiting = [calls("waiting", jobs.waiting, [(folder, "task", 1)])]
 groups = {**work.groups, [*work.groups][-1]: waiting}
 run_into_folder(Work(work.asked, work.scenarios, groups), out, page, "local[2]")
 """

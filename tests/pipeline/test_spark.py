@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from qns.errors import QnsError
-from qns.pipeline.spark import java
+from qns.pipeline.spark import java, remote
 from qns.pipeline.spark.java import NoJava, java_home
 from qns.pipeline.spark.session import checked_master, session
 
@@ -68,6 +68,23 @@ def test_local_master_tries_a_task_several_times(asked: str, given: str) -> None
 def test_invalid_master_is_refused(master: str) -> None:
     with pytest.raises(QnsError, match="is no Spark master"):
         checked_master(master)
+
+
+@pytest.mark.parametrize("url", ["sc://", "sc://:15002", "sc://host:port"])
+def test_invalid_address_of_a_connect_server_is_refused(url: str) -> None:
+    with pytest.raises(QnsError, match="is no Spark Connect server"):
+        checked_master(url)
+
+
+def test_missing_library_of_spark_connect_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_NEEDED", ("google.absent",))
+    with (
+        pytest.raises(QnsError, match="which Spark Connect needs"),
+        session("sc://127.0.0.1:1", "test", tmp_path),
+    ):
+        pass
 
 
 def test_local_star_uses_the_cores_of_this_process() -> None:

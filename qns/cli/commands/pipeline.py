@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from qns.cli.inputs import Input, decoded, too_long
 from qns.cli.mappings import MAPPINGS
-from qns.cli.options import Commands, add_json_option, add_schema_option, new_command
+from qns.cli.options import (
+    Commands,
+    add_json_option,
+    add_master_option,
+    add_schema_option,
+    new_command,
+)
 from qns.cli.problems import visible
 from qns.cli.progress import staged_progress
 from qns.cli.screen import Screen
@@ -25,6 +31,7 @@ from qns.errors import NotAllowed, QnsError
 if TYPE_CHECKING:
     from qns.pipeline.matching.match_inputs import Line, Unit, Wanted
     from qns.pipeline.matching.match_job import Matched
+    from qns.pipeline.workload.scenario import Scenario
 
 SHOWN: Final = 5
 _LONGEST_TEXT: Final = 72
@@ -57,13 +64,18 @@ _MATCH_EXAMPLES = (
     "            --master spark://host:7077 --out /shared/found",
 )
 _GENERATE = """
-Writes SUBS.parquet and EVENTS.parquet of a generated federation, with the workload of qns
-savings: sample input for qns pipeline match and qns savings --from.
+Writes the datasets of a generated federation (docs/datasets.md), with the workload of qns
+savings: subscriptions, unsubscriptions, publications and mapping, drawn inside Spark. PATH may
+be on any file system that the session knows. qns savings --workload PATH merges them.
+
+With --files it writes SUBS.parquet and EVENTS.parquet into a folder of this computer instead,
+without Spark: sample input for qns pipeline match and qns savings --from.
 """
 _GENERATE_EXAMPLES = (
-    "qns pipeline generate --out sample",
+    "qns pipeline generate --subscriptions 100000 --out workload",
     "qns pipeline generate --organisations 20 --subscriptions 1000 --churn 0.2 \\\n"
-    "            --publications 100000 --seed 7 --out sample",
+    "            --publications 100000 --seed 7 --format csv --out hdfs://host/workload",
+    "qns pipeline generate --files --out sample",
 )
 
 
@@ -99,9 +111,14 @@ def _add_match(actions: Commands) -> None:
 
 
 def _add_generate(actions: Commands) -> None:
-    parser = new_command(actions, "generate", "write sample files", _GENERATE, _GENERATE_EXAMPLES)
+    parser = new_command(
+        actions, "generate", "write a generated workload", _GENERATE, _GENERATE_EXAMPLES
+    )
     option = parser.add_argument
-    option("--out", metavar="DIR", required=True, type=Path, help="the folder for the files")
+    option("--out", metavar="PATH", required=True, help="a new path for the datasets")
+    option("--files", action="store_true", help="two files in a local folder instead")
+    option("--format", metavar="FORMAT", default="parquet", help="parquet (default), json, orc, …")
+    add_master_option(parser)
     option("--schema", metavar="SCHEMA", default=WEATHER.name, help=f"(default: {WEATHER.name})")
     option("--organisations", metavar="N", type=int, default=10, help="number (default: 10)")
     option("--mapping", choices=MAPPINGS, default=MAPPINGS[0], help=f"(default: {MAPPINGS[0]})")
@@ -127,7 +144,7 @@ def _add_generate(actions: Commands) -> None:
         help="number of events (default: 1000)",
     )
     option("--seed", metavar="N", type=int, default=0, help="of the random numbers (default: 0)")
-    add_json_option(parser, "the names of the files as one JSON object")
+    add_json_option(parser, "the paths as one JSON object")
     parser.set_defaults(run=run_generate)
 
 
@@ -141,6 +158,8 @@ def run_match(args: Namespace, screen: Screen) -> int:
     schema = load_schema(args.schema)
     if args.master is not None:
         session.checked_master(args.master)
+        if args.master.startswith("sc://"):
+            raise NotAllowed("match does not run over Spark Connect", remedy="give a master")
     match_job.refuse_results(args.out)
     wanted = _wanted(args.subscriptions, schema, screen)
     if wanted is None:
@@ -227,6 +246,7 @@ def _show(matched: Matched, out: Path, screen: Screen) -> None:
 
 
 def run_generate(args: Namespace, screen: Screen) -> int:
+    from qns.pipeline.notifications import notification_job
     from qns.pipeline.replay import samples
     from qns.pipeline.workload import scenario
 
@@ -239,18 +259,45 @@ def run_generate(args: Namespace, screen: Screen) -> int:
         (args.subscriptions,),
         args.churn,
     )
+    notification_job.check_publications((args.publications,))
+    if not args.files:
+        return _datasets(args, asked, screen)
+    out = Path(args.out)
     for name in samples.NAMES:
-        if (args.out / name).exists():
+        if (out / name).exists():
             raise NotAllowed(
-                f"{name} exists already", place=str(args.out), remedy="choose another folder"
+                f"{name} exists already", place=str(out), remedy="choose another folder"
             )
-    new_folder(args.out)
-    subs, events = samples.write_sample(asked, args.publications, args.out)
+    new_folder(out)
+    subs, events = samples.write_sample(asked, args.publications, out)
     if screen.as_json:
         screen.json({"subscriptions": str(subs), "events": str(events)})
     else:
         screen.line(f"{subs}: subscriptions of {args.organisations} organisations")
         screen.line(f"{events}: {args.publications:,} events")
+    return 0
+
+
+def _datasets(args: Namespace, asked: Scenario, screen: Screen) -> int:
+    from qns.pipeline.datasets import generated, stored
+    from qns.pipeline.spark import session
+
+    with (
+        staged_progress() as report,
+        TemporaryDirectory(prefix="qns-") as scratch,
+    ):
+        report("starting Spark", 0.0)
+        with session.session(args.master, "qns pipeline generate", Path(scratch)) as spark:
+            report("writing", 0.0)
+            frames = generated.generated(asked, spark, args.publications)
+            stored.write(frames, args.out, args.format)
+    paths = {name: f"{args.out.rstrip('/')}/{name}" for name in frames}
+    if screen.as_json:
+        screen.json(paths)
+    else:
+        total = args.organisations * args.subscriptions
+        screen.line(f"{paths['subscriptions']}: {total:,} subscriptions")
+        screen.line(f"{paths['publications']}: {args.publications:,} events")
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from qns.cli.options import Commands, add_json_option, new_command
+from qns.cli.options import Commands, add_json_option, add_master_option, new_command
 from qns.cli.progress import staged_progress
 from qns.cli.screen import Screen
 from qns.cli.wording import counted
@@ -36,6 +36,8 @@ _OF_GENERATED: Final = (
     "hard",
 )
 """The options that only generated workloads have."""
+_OF_STORED: Final = ("sensitivity", "hard", "replayed", "exact_merging", "trees")
+"""Further options that are not for the datasets of --workload PATH."""
 _NUMBER: Final = re.compile(r"\d{1,12}", re.ASCII)
 _SHARE: Final = re.compile(r"\d{0,6}(?:\.\d{1,9})?", re.ASCII)
 _WAYS: Final = {"mapping": "mapping alone", "containment": "merging alone", "both": "both: QNS"}
@@ -53,12 +55,15 @@ report.html. The same command resumes a run that was stopped.
 SUBS.parquet and EVENTS.parquet (qns pipeline generate writes examples). --mapping then names
 mappings to compare with: full, a shipped federation, or an .xml file with a federation
 document.
+
+--workload PATH merges stored datasets, as qns pipeline generate writes them.
 """
 _EXAMPLES = (
     "qns savings --subscriptions 10,100 --seeds 2 --publications 100 --out small",
     "qns savings --exact-merging --trees --churn 0.2 --sensitivity --out savings",
     "qns savings --subscriptions 1000000 --publications 0 --hard --out million",
     "qns savings --master spark://host:7077 --organisations 10,100,500 --out many",
+    "qns savings --workload s3a://bucket/workload --out stored",
 )
 
 
@@ -105,16 +110,14 @@ def add(commands: Commands) -> ArgumentParser:
     option("--hard", action="store_true", help="also a workload with little containment")
     option(
         "--workload",
-        metavar="KEY=VALUE",
+        metavar="KEY=VALUE|PATH",
         action="append",
         default=[],
-        help="set a parameter of the workload; the report lists all parameters",
+        help="set a parameter of the generated workload (the report lists all), or merge the "
+        "datasets at a path of Spark (docs/datasets.md)",
     )
-    option(
-        "--master",
-        metavar="MASTER",
-        help="local[N], spark://…, yarn or k8s://… (default: local[*])",
-    )
+    option("--format", metavar="FORMAT", help="of these datasets: parquet (default), csv, json, …")
+    add_master_option(parser)
     add_json_option(parser, "the summary as one JSON object")
     parser.set_defaults(run=run)
     return parser
@@ -124,13 +127,19 @@ def run(args: Namespace, screen: Screen) -> int:
     from qns.pipeline.run import savings
 
     started = monotonic()
+    out, path = Path(args.out), _path(args.workload)
     with staged_progress() as report:
-        if args.replayed:
+        if path is not None:
+            _refuse("beside --workload PATH", args, *_OF_GENERATED[:-3], *_OF_STORED)
+            schema = load_schema(args.schema or WEATHER.name)
+            stored = savings.Stored(path, args.format or "parquet", schema, args.mapping)
+            result = savings.compute_stored(stored, out, args.master, report)
+        elif args.replayed:
             report("reading", 0.0)
-            work = _replayed(args)
+            result = savings.compute_savings(_replayed(args), out, args.master, report)
         else:
             work = savings.work_of(_plan(args))
-        result = savings.compute_savings(work, Path(args.out), args.master, report)
+            result = savings.compute_savings(work, out, args.master, report)
     result["seconds"] = round(monotonic() - started, 1)
     if screen.as_json:
         screen.json(result)
@@ -199,14 +208,32 @@ def _replayed(args: Namespace) -> Work:
     from qns.pipeline.replay import real_workload
     from qns.pipeline.run import replay_plan
 
-    for name in _OF_GENERATED:
-        if getattr(args, name):
-            raise ValueRefused(
-                f"--{name} is for generated workloads only", remedy="leave it out beside --from"
-            )
+    _refuse("beside --from", args, *_OF_GENERATED)
     happened = real_workload.read(args.replayed, load_schema(args.schema) if args.schema else None)
     mappings = args.mapping.split(",") if args.mapping else ()
     return replay_plan.replay_work(happened, mappings, _fan_outs(args.trees), args.exact_merging)
+
+
+def _refuse(beside: str, args: Namespace, *options: str) -> None:
+    for name in options:
+        if getattr(args, name):
+            raise ValueRefused(
+                f"--{name.replace('_', '-')} is for generated workloads only",
+                remedy=f"leave it out {beside}",
+            )
+
+
+def _path(given: list[str]) -> str | None:
+    """The path among the values of --workload, which also sets parameters."""
+    from qns.pipeline.workload import scenario
+
+    names = {each.name for each in fields(scenario.Workload)}
+    paths = [each for each in given if "/" in each or ("=" not in each and each not in names)]
+    if paths and len(given) > 1:
+        raise ValueRefused(
+            "more than one --workload with a path", remedy="give one path and nothing else"
+        )
+    return paths[0] if paths else None
 
 
 def _fan_outs(trees: str | None) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ exact merging. Therefore terms and bytes of D2Q XML are counted, too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from time import perf_counter
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from qns.cbr.subscription import Subscription
 from qns.cbr.views import ProducerView
 from qns.d2q.schema import Schema
 from qns.d2q.subscription_xml import write_subscription
-from qns.pipeline.cost import cost_row
+from qns.pipeline.cost import Meter, cost_row
 from qns.pipeline.tables import BEYOND, COST, Tables
 from qns.pipeline.workload.generator import Generator, Operation
 from qns.pipeline.workload.scenario import Hosts, Scenario
@@ -58,12 +57,12 @@ def count_beyond(
     views = _Views(workload.schema, workload.hosts, organisation)
     rows: list[dict[str, Any]] = []
     cost: list[dict[str, Any]] = []
-    started = perf_counter()
+    meter = Meter()
     waiting = [each for each in workload.checkpoints if each <= MOST_ARRIVALS]
 
     def mark() -> None:
         arrived = waiting.pop(0)
-        cost.append(cost_row(common, "beyond", arrived, perf_counter() - started))
+        cost.append(cost_row(common, "beyond", arrived, meter))
         rows.extend({**common, "arrived": arrived, **counts} for counts in views.counts())
 
     for operation in operations:

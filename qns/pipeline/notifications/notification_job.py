@@ -8,7 +8,6 @@ against each user: an organisation gets it if and only if one of its users does.
 from __future__ import annotations
 
 from itertools import islice, pairwise
-from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from qns.cbr.covering import CoveringOrder
 from qns.cbr.subscription import Subscription
 from qns.errors import ValueRefused
 from qns.federation.document import MAX_CAPABILITY
-from qns.pipeline.cost import cost_row
+from qns.pipeline.cost import Meter, cost_row
 from qns.pipeline.notifications.diffusion import Diffusion, external_rows
 from qns.pipeline.notifications.tallies import Tallies
 from qns.pipeline.tables import COST, Tables
@@ -38,7 +37,7 @@ def notification_job(
     """Counts after each of these numbers of publications; `fan_outs` are those of TREES."""
     check_publications(publications)
     check_fan_outs(fan_outs)
-    begun = perf_counter()
+    meter = Meter()
     common = scenario.columns()
     generator = Generator(scenario)
     diffusion = subscribed(scenario, generator, subscriptions)
@@ -50,7 +49,7 @@ def notification_job(
             tallies.publish(batch)
         tallies.mark(subscriptions)
         columns = {**common, "organisation": ""}
-        cost.append(cost_row(columns, "notifications", count, perf_counter() - begun))
+        cost.append(cost_row(columns, "notifications", count, meter))
     return {**tallies.tables(), "cost": pa.Table.from_pylist(cost, COST)}
 
 

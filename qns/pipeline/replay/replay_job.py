@@ -6,7 +6,6 @@ Subscriptions and events keep their order: an event goes to the subscriptions of
 from __future__ import annotations
 
 from collections import deque
-from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +14,7 @@ from qns.cbr.covering import CoveringOrder
 from qns.cbr.event import Event
 from qns.cbr.subscription import Subscription
 from qns.cbr.views import ProducerView
-from qns.pipeline.cost import cost_row
+from qns.pipeline.cost import Meter, cost_row
 from qns.pipeline.merging.beyond_job import count_beyond
 from qns.pipeline.notifications.diffusion import Diffusion
 from qns.pipeline.notifications.notification_job import check_fan_outs
@@ -28,14 +27,14 @@ from qns.pipeline.tables import COST, SUBSCRIPTIONS, Tables
 def replay_merge_job(workload: RealWorkload, organisation: str) -> Tables:
     """`subscriptions` for one organisation; after its last change the counts stay as they are."""
     common = {**workload.columns(), "organisation": organisation}
-    begun = perf_counter()
+    meter = Meter()
     pass_ = _MergePass(workload, organisation)
     rows: list[dict[str, Any]] = []
     cost: list[dict[str, Any]] = []
 
     def mark(arrived: int) -> None:
         rows.extend({**common, "arrived": arrived, **counts} for counts in pass_.counts())
-        cost.append(cost_row(common, "merge", arrived, perf_counter() - begun))
+        cost.append(cost_row(common, "merge", arrived, meter))
 
     waiting = list(workload.checkpoints)
     for operation in workload.operations(organisation):
@@ -58,7 +57,7 @@ def replay_beyond_job(workload: RealWorkload, organisation: str) -> Tables:
 def replay_notification_job(workload: RealWorkload, fan_outs: tuple[int, ...] = ()) -> Tables:
     """`notifications` and `trees`, counted after 1, 2, 5, 10, … publications and after all."""
     check_fan_outs(fan_outs)
-    begun = perf_counter()
+    meter = Meter()
     common = workload.columns()
     federation = _Federation(workload)
     tallies = Tallies(common, workload.schema, federation.diffusion, fan_outs)
@@ -79,7 +78,7 @@ def replay_notification_job(workload: RealWorkload, fan_outs: tuple[int, ...] = 
             events = []
             tallies.mark(subscriptions)
             columns = {**common, "organisation": ""}
-            cost.append(cost_row(columns, "notifications", waiting.pop(0), perf_counter() - begun))
+            cost.append(cost_row(columns, "notifications", waiting.pop(0), meter))
     return {**tallies.tables(), "cost": pa.Table.from_pylist(cost, COST)}
 
 

@@ -157,11 +157,11 @@ def cost_section(results: Results) -> Section:
     tables.append(
         Table(
             "Time and memory",
-            ("job", "workload", "mapping", "size", "seconds", "peak MiB of a process"),
+            ("job", "workload", "mapping", "size", "CPU seconds", "peak MiB of a task"),
             rows,
             texts=3,
-            foot="Size: subscriptions per organisation; for notifications, publications. Seconds: "
-            "of one core, the sum over the tasks of all organisations, mean over seeds.",
+            foot="Size: subscriptions per organisation; for notifications, publications. "
+            "CPU seconds: the sum over the tasks of all organisations, mean over seeds.",
             folded=True,
         )
     )
@@ -176,7 +176,7 @@ def cost_section(results: Results) -> Section:
     picture = Picture(
         name,
         title,
-        f"Seconds of one core for merging, the sum over all organisations. {INTERVALS}",
+        f"CPU seconds for merging, the sum over all organisations. {INTERVALS}",
         panels,
     )
     notes = (

@@ -1,4 +1,4 @@
-"""Plan: the scenarios of one run and the tasks of each.
+"""Plan: the scenarios of one run and the queries of each.
 
 It validates the parameters before anything is started. Equal plans are the same run.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from typing import Final
@@ -16,13 +16,14 @@ from qns.d2q.schema import Schema
 from qns.d2q.shipped import WEATHER
 from qns.errors import ValueRefused
 from qns.pipeline.merging.beyond_job import MOST_ARRIVALS, beyond_job
-from qns.pipeline.merging.merge_job import merge_job
+from qns.pipeline.merging.merge_frame import merged, split
 from qns.pipeline.notifications.notification_job import (
     check_fan_outs,
     check_publications,
     notification_job,
 )
-from qns.pipeline.spark.tasks import Task
+from qns.pipeline.spark.calls import calls
+from qns.pipeline.spark.queries import Query
 from qns.pipeline.workload.scenario import HARD, MAPPINGS, Scenario, Workload, hosts_of
 
 MOST_SEEDS: Final = 1_000
@@ -91,11 +92,11 @@ class Plan:
         return tuple(scenario for scenario, _ in self._parts)
 
     @property
-    def groups(self) -> dict[str, list[Task]]:
-        """Scenario id -> its tasks."""
-        groups: dict[str, list[Task]] = {}
-        for scenario, tasks in self._parts:
-            groups.setdefault(scenario.id, []).extend(tasks)
+    def groups(self) -> dict[str, list[Query]]:
+        """Scenario id -> its queries."""
+        groups: dict[str, list[Query]] = {}
+        for scenario, queries in self._parts:
+            groups.setdefault(scenario.id, []).extend(queries)
         return groups
 
     def described(self) -> dict[str, object]:
@@ -109,27 +110,27 @@ class Plan:
         }
 
     @cached_property
-    def _parts(self) -> list[tuple[Scenario, list[Task]]]:
-        parts: dict[str, tuple[Scenario, list[Task]]] = {}
-        for scenario, tasks in self._all_parts():
-            parts.setdefault(scenario.id, (scenario, []))[1].extend(tasks)
+    def _parts(self) -> list[tuple[Scenario, list[Query]]]:
+        parts: dict[str, tuple[Scenario, list[Query]]] = {}
+        for scenario, query in self._all_parts():
+            parts.setdefault(scenario.id, (scenario, []))[1].append(query)
         return list(parts.values())
 
-    def _all_parts(self) -> Iterator[tuple[Scenario, list[Task]]]:
+    def _all_parts(self) -> Iterator[tuple[Scenario, Query]]:
         for scenario in self._main(self.workload, points_between(self.subscriptions)):
-            yield scenario, list(_merging(scenario))
+            yield scenario, _merging(scenario)
             if self.publications and not scenario.churn:
-                yield scenario, [self._notifying(scenario)]
+                yield scenario, self._notifying(scenario)
             if self.exact_merging:
-                yield scenario, list(_exactly(scenario))
+                yield scenario, _exactly(scenario)
         if self.hard and self.workload != HARD:
             for scenario in self._main(HARD, points_between(self.subscriptions)):
-                yield scenario, list(_merging(scenario))
+                yield scenario, _merging(scenario)
         if self.sensitivity:
             for workload in variations(self.workload):
                 for scenario in self._main(workload, (self._sensitive_size,)):
                     if self._is_typical(scenario):
-                        yield scenario, list(_merging(scenario))
+                        yield scenario, _merging(scenario)
 
     def _main(self, workload: Workload, points: tuple[int, ...]) -> Iterator[Scenario]:
         for organisations in self.organisations:
@@ -152,12 +153,12 @@ class Plan:
             self.churns[0],
         )
 
-    def _notifying(self, scenario: Scenario) -> Task:
+    def _notifying(self, scenario: Scenario) -> Query:
         work = 200.0 * len(scenario.hosts) + 5.0 * self.publications[-1] * (1 + len(self.fan_outs))
-        return Task(
-            notification_job,
-            (scenario, self.publications, self.fan_outs),
+        return calls(
             f"notifications, {_label(scenario)}",
+            notification_job,
+            [(scenario, self.publications, self.fan_outs)],
             work,
         )
 
@@ -190,18 +191,16 @@ def variations(workload: Workload) -> Iterator[Workload]:
                 continue
 
 
-def _merging(scenario: Scenario) -> Iterator[Task]:
-    for organisation in scenario.organisations:
-        work = scenario.subscriptions * (1 + len(scenario.hosts) / 50)
-        label = f"{organisation}, {_label(scenario)}"
-        yield Task(merge_job, (scenario, organisation), label, work)
+def _merging(scenario: Scenario) -> Query:
+    many = len(scenario.hosts)
+    work = many * scenario.subscriptions * (1 + many / 50)
+    return Query(f"merging, {_label(scenario)}", partial(merged, scenario), split, work)
 
 
-def _exactly(scenario: Scenario) -> Iterator[Task]:
-    for organisation in scenario.organisations:
-        label = f"exact merging of {organisation}, {_label(scenario)}"
-        work = 50.0 * min(scenario.subscriptions, MOST_ARRIVALS)
-        yield Task(beyond_job, (scenario, organisation), label, work)
+def _exactly(scenario: Scenario) -> Query:
+    work = 50.0 * min(scenario.subscriptions, MOST_ARRIVALS) * len(scenario.hosts)
+    jobs = [(scenario, organisation) for organisation in scenario.organisations]
+    return calls(f"exact merging, {_label(scenario)}", beyond_job, jobs, work)
 
 
 def _label(scenario: Scenario) -> str:

@@ -15,7 +15,8 @@ from qns.pipeline.replay.replay_job import (
     replay_notification_job,
 )
 from qns.pipeline.run.work import Work
-from qns.pipeline.spark.tasks import Task
+from qns.pipeline.spark.calls import calls
+from qns.pipeline.spark.queries import Query
 
 
 def replay_work(
@@ -37,27 +38,22 @@ def replay_work(
         "exact_merging": exact_merging,
         "scenarios": list(workloads),
     }
-    groups = {id: _tasks(each, fan_outs, exact_merging) for id, each in workloads.items()}
+    groups = {id: _queries(each, fan_outs, exact_merging) for id, each in workloads.items()}
     return Work(asked, [each.described() for each in workloads.values()], groups)
 
 
-def _tasks(workload: RealWorkload, fan_outs: tuple[int, ...], exact_merging: bool) -> list[Task]:
-    """One task for the merging of each organisation, and one for all notifications."""
+def _queries(workload: RealWorkload, fan_outs: tuple[int, ...], exact_merging: bool) -> list[Query]:
+    """The merging of each organisation, and all notifications."""
     label = f"replay with mapping {workload.mapping}"
-    many = len(workload.hosts)
-    tasks = [
-        Task(replay_merge_job, (workload, name), f"{name}, {label}", float(many * (1 + arrivals)))
-        for name, arrivals in ((name, workload.arrivals[name]) for name in workload.organisations)
-    ]
+    many, names = len(workload.hosts), [(workload, name) for name in workload.organisations]
+    work = float(many * (many + len(workload.changes)))
+    queries = [calls(f"merging, {label}", replay_merge_job, names, work)]
     if exact_merging:
-        tasks += [
-            Task(
-                replay_beyond_job, (workload, name), f"{name}, exact merging, {label}", 50.0 * many
-            )
-            for name in workload.organisations
-        ]
+        queries.append(
+            calls(f"exact merging, {label}", replay_beyond_job, names, 50.0 * many * many)
+        )
     if workload.publications:
         work = float(many * len(workload.changes) + len(workload.publications))
         job = (workload, fan_outs)
-        tasks.append(Task(replay_notification_job, job, f"notifications, {label}", work))
-    return tasks
+        queries.append(calls(f"notifications, {label}", replay_notification_job, [job], work))
+    return queries

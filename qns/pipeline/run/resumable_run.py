@@ -12,8 +12,8 @@ from pathlib import Path
 
 from qns.pipeline.run.folder import REPORT, Folder, open_folder, parquet, run_errors
 from qns.pipeline.run.work import Work
+from qns.pipeline.spark.queries import Query, run_groups
 from qns.pipeline.spark.session import checked_master, session
-from qns.pipeline.spark.tasks import Task, run_groups
 from qns.pipeline.tables import Tables
 
 Files = Mapping[str, bytes]
@@ -43,7 +43,7 @@ def run_into_folder(
         checked_master(master)
     with open_folder(out, work.asked) as folder:
         missing = {
-            name: tasks for name, tasks in work.groups.items() if not folder.is_finished(name)
+            name: queries for name, queries in work.groups.items() if not folder.is_finished(name)
         }
         if missing:
             folder.drop_report()
@@ -63,7 +63,7 @@ def run_into_folder(
 
 
 def _compute(
-    missing: Mapping[str, Sequence[Task]],
+    missing: Mapping[str, Sequence[Query]],
     folder: Folder,
     master: str | None,
     on_progress: OnProgress,

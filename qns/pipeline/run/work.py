@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from qns.pipeline.spark.tasks import Task
+from qns.pipeline.spark.queries import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +14,5 @@ class Work:
     """The request in plain values. Equal requests are the same run."""
     scenarios: Sequence[Mapping[str, object]]
     """`Scenario.described()` of each scenario, with its `id`."""
-    groups: Mapping[str, Sequence[Task]]
-    """Scenario id -> its tasks."""
+    groups: Mapping[str, Sequence[Query]]
+    """Scenario id -> its queries."""

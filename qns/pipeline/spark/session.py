@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 import qns
 from qns.errors import QnsError, ValueRefused, shorten
 from qns.pipeline.spark.java import java_home
+from qns.pipeline.spark.remote import PREFIX, checked_remote, is_remote, remote_session
 
 ATTEMPTS: Final = 4
 """The number of attempts at a task before the run fails, because workers may be killed."""
@@ -65,9 +66,14 @@ class SparkFailed(QnsError):
 def session(master: str | None, app: str, work: Path) -> Iterator[SparkSession]:
     """Opens a session on that master; None means that of spark-submit, or all cores here.
 
+    An address `sc://host:15002` is that of a Spark Connect server.
     A session that already runs in this process (of a notebook) is used as it is and stays open.
     `work` is the folder for scratch files and for the log.
     """
+    if master is not None and master.startswith(PREFIX):
+        with remote_session(master) as spark:
+            yield spark
+        return
     running = SparkContext._active_spark_context
     if running is not None:
         yield SparkSession(running)
@@ -117,6 +123,8 @@ def is_local(master: str) -> bool:
 
 def checked_master(master: str) -> str:
     """Validates a master, and adds the attempts to `local[N]`, which would try a task only once."""
+    if master.startswith(PREFIX):
+        return checked_remote(master)
     if not _MASTER.fullmatch(master) or master in ("local[0]", "spark://", "k8s://"):
         raise ValueRefused(
             f"{shorten(master)} is no Spark master",
@@ -132,6 +140,11 @@ def _cores() -> int:
     """The number of cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def has_cluster(spark: SparkSession) -> bool:
+    """True if this process is the driver of a cluster, so that it can count the executors."""
+    return not is_remote(spark) and not is_local(str(spark.sparkContext.master))
 
 
 def executors(context: SparkContext) -> int:
@@ -160,7 +173,7 @@ def failure(problem: Exception, log: Path | None = None) -> SparkFailed:
     causes = _CAUSE.findall(text)
     reason = str(causes[-1] if causes else text.strip().splitlines()[0] if text.strip() else "")
     return SparkFailed(
-        f"Spark does not run: {reason[:300] or type(problem).__name__}",
+        f"Spark has failed: {reason[:300] or type(problem).__name__}",
         remedy=f"more is in {log}" if log is not None else "",
     )
 

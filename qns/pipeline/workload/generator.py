@@ -178,24 +178,27 @@ class Generator:
 
     def events(self, count: int) -> Iterator[Event]:
         """Yields events with uniform class, publisher (among the hosts of the class) and values."""
+        for start in range(0, count, BLOCK):
+            yield from self.events_of(start // BLOCK, min(BLOCK, count - start))
+
+    def events_of(self, block: int, rows: int) -> Iterator[Event]:
+        """Yields the first events of one block."""
         schema, hosts = self.scenario.schema, self.scenario.hosts
         hosted = [
             (number, [name for name in hosts if path in hosts[name]])
             for number, path in enumerate(schema.classes)
         ]
         hosted = [(number, names) for number, names in hosted if names]
-        for start in range(0, count, BLOCK):
-            random = self._random(_EVENTS, 0, start // BLOCK)
-            uniforms = random.random((BLOCK, 2 + self._most_axes))
-            for row in range(min(BLOCK, count - start)):
-                one = uniforms[row]
-                number, names = hosted[int(one[0] * len(hosted))]
-                values = {
-                    axis.name: axis.keys[int(one[2 + place] * len(axis.keys))]
-                    for place, axis in enumerate(self.space.axes[number])
-                }
-                source = names[int(one[1] * len(names))]
-                yield Event(f"e{start + row + 1}", schema.classes[number], source, values)
+        uniforms = self._random(_EVENTS, 0, block).random((BLOCK, 2 + self._most_axes))
+        for row in range(rows):
+            one = uniforms[row]
+            number, names = hosted[int(one[0] * len(hosted))]
+            values = {
+                axis.name: axis.keys[int(one[2 + place] * len(axis.keys))]
+                for place, axis in enumerate(self.space.axes[number])
+            }
+            source = names[int(one[1] * len(names))]
+            yield Event(f"e{block * BLOCK + row + 1}", schema.classes[number], source, values)
 
 
 def _zipf(size: int, exponent: float) -> Floats:

@@ -21,7 +21,7 @@ from qns.federation.shipped import WEATHER_PARTIAL
 FEWEST_ORGANISATIONS: Final = 2
 MOST_ORGANISATIONS: Final = 500
 MOST_SUBSCRIPTIONS: Final = 10**8
-"""The most subscriptions of one organisation, which must fit into the memory of one executor."""
+"""The most subscriptions of one organisation. With churn, a task needs 40 bytes for each."""
 MOST_VALUES: Final = 10_000
 MAPPINGS: Final = ("partial", "full")
 

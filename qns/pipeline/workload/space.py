@@ -55,6 +55,15 @@ class Axis:
         return Region.of(interval) if self.domain is QUALITY else interval
 
 
+def scopes_of(schema: Schema) -> tuple[frozenset[str], ...]:
+    """Every scope that a subscription can have; a class without subclasses has only one."""
+    found: dict[frozenset[str], None] = {}
+    for path in schema.classes:
+        found.setdefault(schema.scope(path))
+        found.setdefault(schema.scope(path, only=True))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Space:
     schema: Schema
@@ -89,12 +98,8 @@ class Space:
 
     @cached_property
     def scopes(self) -> tuple[frozenset[str], ...]:
-        """Every scope that a subscription can have; a class without subclasses has only one."""
-        found: dict[frozenset[str], None] = {}
-        for path in self.schema.classes:
-            found.setdefault(self.schema.scope(path))
-            found.setdefault(self.schema.scope(path, only=True))
-        return tuple(found)
+        """Every scope that a subscription can have."""
+        return scopes_of(self.schema)
 
     @cached_property
     def scope_numbers(self) -> tuple[tuple[int, int], ...]:

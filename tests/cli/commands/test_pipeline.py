@@ -44,7 +44,7 @@ def test_text_files_give_the_same_pairs_as_qns_match(cli: Cli, tmp_path: Path) -
 def test_generated_sample_can_be_matched(cli: Cli, tmp_path: Path) -> None:
     sample, out = tmp_path / "sample", tmp_path / "found"
     options = ("--organisations", 3, "--subscriptions", 7, "--publications", 20, "--seed", 2)
-    made = cli("pipeline", "generate", *options, "--out", sample)
+    made = cli("pipeline", "generate", "--files", *options, "--out", sample)
     assert made.status == 0
     assert "SUBS.parquet: subscriptions of 3 organisations" in made.out
     assert pq.read_table(sample / "SUBS.parquet").num_rows == 21
@@ -64,7 +64,8 @@ def test_generated_sample_can_be_matched(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_same_seed_generates_the_same_sample(cli: Cli, tmp_path: Path) -> None:
-    options = ("--organisations", 2, "--subscriptions", 3, "--publications", 4, "--churn", 0.3)
+    drawn = ("--organisations", 2, "--subscriptions", 3, "--publications", 4, "--churn", 0.3)
+    options = ("--files", *drawn)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         out = tmp_path / name
         outcome = cli("pipeline", "generate", *options, "--seed", seed, "--out", out, "--json")
@@ -90,6 +91,10 @@ def test_same_seed_generates_the_same_sample(cli: Cli, tmp_path: Path) -> None:
         (("match", EVENTS, "absent.tsv", "--schema", "weather"), "absent.tsv: cannot be read"),
         (("match", EVENTS, "absent.parquet", "--schema", "weather"), "absent.parquet: cannot be"),
         (("match", "absent.jsonl", SUBSCRIPTIONS, "--schema", "weather"), "absent.jsonl: cannot"),
+        (
+            ("match", EVENTS, SUBSCRIPTIONS, "--schema", "weather", "--master", "sc://host:1"),
+            "match does not run over Spark Connect (give a master)",
+        ),
         (
             ("match", EVENTS, SUBSCRIPTIONS, "--schema", "weather", "--master", "lcal"),
             "'lcal' is no Spark master",

@@ -12,7 +12,10 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.test_main import QNS, on_a_terminal, run, started_in_own_group
+from tests.pipeline.conftest import spark
 from tests.pipeline.test_run import wait_for
+
+__all__ = ["spark"]
 
 SMALL = ("--organisations", "3", "--subscriptions", "10,30", "--seeds", "2", "--publications", "20")
 
@@ -56,7 +59,9 @@ def test_summary_is_printed_as_text_and_as_json(tmp_path: Path) -> None:
 def test_recorded_history_is_replayed(tmp_path: Path) -> None:
     made, out = tmp_path / "made", tmp_path / "out"
     drawn = ("--organisations", "4", "--subscriptions", "20", "--publications", "50")
-    assert run([*QNS, "pipeline", "generate", *drawn, "--out", str(made)]).returncode == 0
+    assert (
+        run([*QNS, "pipeline", "generate", "--files", *drawn, "--out", str(made)]).returncode == 0
+    )
     files = [str(made / name) for name in ("SUBS.parquet", "EVENTS.parquet")]
     words = ["savings", "--from", *files, "--schema", "weather", "--master", "local[1]"]
     done = run([*QNS, *words, "--trees", "2", "--json", "--out", str(out)])
@@ -68,9 +73,33 @@ def test_recorded_history_is_replayed(tmp_path: Path) -> None:
     assert (out / "report.html").exists()
 
 
+@pytest.mark.usefixtures("spark")
+def test_stored_workload_is_merged(cli: Cli, tmp_path: Path) -> None:
+    path, out = f"file://{tmp_path}/workload", tmp_path / "out"
+    drawn = ("--organisations", 3, "--subscriptions", 30, "--publications", 5, "--churn", 0.2)
+    made = cli("pipeline", "generate", *drawn, "--out", path, "--json")
+    assert made.status == 0
+    assert made.json["subscriptions"] == f"{path}/subscriptions"
+    merged = cli("savings", "--workload", path, "--out", out, "--json")
+    assert (merged.status, merged.err) == (0, "")
+    (partial,) = merged.json["mappings"]
+    assert (partial["mapping"], partial["subscriptions"]) == ("partial", 30)
+    assert partial["messages"]["trivial"] > 30 * 3 * 2
+    assert (out / "report.html").exists()
+    again = cli("savings", "--workload", path, "--out", out, "--json")
+    assert again.json["resumed"] == 1
+    refused = cli("savings", "--workload", path, "--mapping", "full", "--out", tmp_path / "b")
+    assert "unknown mapping 'full'" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (
+            ["--workload", "s3a://bucket/x", "--hard"],
+            "--hard is for generated workloads only (leave it out beside --workload PATH)",
+        ),
+        (["--workload", "a/b", "--workload", "zipf=2"], "more than one --workload with a path"),
         (["--schema", "wether"], "unknown schema 'wether' (did you mean weather?"),
         (["--schema", "no.dtd"], "the schema file 'no.dtd' cannot be read"),
         (["--organisations", "1"], "1 organisations (from 2 to 500)"),
