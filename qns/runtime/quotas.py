@@ -37,14 +37,6 @@ SHOWN_S: Final = 600.0
 class QuotaExceeded(Busy):
     """The request is refused because its sender has used up a quota."""
 
-    def __init__(self, member: str, quota: str, limit: float, wait_s: float) -> None:
-        allowed = QUOTAS[quota].format(limit)
-        super().__init__(
-            f"{member} sends more than the quota {quota} of this peer allows a member: {allowed}",
-            remedy=f"try again in {ceil(wait_s):,} s",
-        )
-        self.retry_after_s = wait_s
-
 
 class Excess(NamedTuple):
     """How a member has exceeded a quota."""
@@ -116,7 +108,7 @@ class Quotas:
             if wait_s:
                 account.refused[quota] += 1
                 account.refused_at[quota] = now
-                return QuotaExceeded(member, quota, bucket.rate, wait_s)
+                return _exceeded(member, quota, bucket.rate, wait_s)
         buckets[REQUESTS].take(now, 1)
         buckets[BYTES].take(now, size)
         return None
@@ -148,3 +140,13 @@ class Quotas:
         if account is None and member in self.members():
             account = self._accounts[member] = _Account(self.tuning, self.now())
         return account
+
+
+def _exceeded(member: str, quota: str, limit: float, wait_s: float) -> QuotaExceeded:
+    problem = QuotaExceeded(
+        f"{member} sends more than the quota {quota} of this peer allows a member: "
+        f"{QUOTAS[quota].format(limit)}",
+        remedy=f"try again in {ceil(wait_s):,} s",
+    )
+    problem.retry_after_s = wait_s
+    return problem
