@@ -205,6 +205,7 @@ def _conf(master: str | None, app: str, scratch: Path) -> SparkConf:
         conf.setMaster(master)
         if is_local(master):
             conf.set("spark.driver.memory", "2g")
+            conf.set("spark.driver.extraJavaOptions", _SMALL_JVM)
     return conf
 
 
@@ -225,6 +226,10 @@ def _variables(master: str | None, scratch: Path, is_submitted: bool) -> dict[st
         changes["SPARK_LOCAL_IP"] = "127.0.0.1"
     return changes
 
+
+_SMALL_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""Nearly all work is done by the Python workers. In a run of minutes, the JVM's second compiler
+and a collector with threads of its own cost more than they save: half of the JVM's time."""
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost")
 
