@@ -9,6 +9,7 @@ transaction behind it, or a frame in which exactly one bit is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from os import SEEK_CUR
 from pathlib import Path
 from struct import Struct
@@ -82,6 +83,18 @@ def pages_in_log(path: Path, verified: int) -> frozenset[int]:
             return frozenset(_page_of(file, number) for number in range(verified))
     except OSError as error:
         raise from_os(error, str(path)) from None
+
+
+def bytes_in_use(path: Path) -> int:
+    """Returns how much of the log counts: SQLite writes it again from the beginning and leaves
+    what was behind."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return 0
+        magic, *_, salt_1, salt_2, _, _ = _HEADER.unpack(header)
+        frames = takewhile(lambda frame: frame.salts == (salt_1, salt_2), _frames(file, 0, magic))
+        return _HEADER.size + _FRAME_BYTES * sum(1 for _ in frames)
 
 
 def _page_of(file: BinaryIO, number: int) -> int:

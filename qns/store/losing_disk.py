@@ -19,7 +19,7 @@ from qns.peer.tables import IDENTITY
 from qns.peer.turn import Transaction
 from qns.store.checksums import PAGE_BYTES
 from qns.store.copies import restore
-from qns.store.log import log_of
+from qns.store.log import bytes_in_use, log_of
 from qns.store.losing_files import LosingFiles
 from qns.store.recovery import keep_log_at_close
 from qns.store.sqlite import SqliteStore
@@ -183,9 +183,9 @@ class LosingDisk:
         return True
 
     def change_bit_of_log(self) -> bool:
-        """Changes a bit of the write-ahead log; returns False if there is no log."""
+        """Changes a bit of what the write-ahead log has; returns False if it has nothing."""
         log = log_of(self._path)
-        size = self._size(log)
+        size = bytes_in_use(log) if self._size(log) else 0
         if not size:
             return False
         self._files.opened(log).change_bit(self._chance.randrange(size), self._chance.randrange(8))

@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
     Peer inps(base_of(argc, argv), "peer", folder_of(argc, argv), me);
     qns__Origin origin;
     origin.organisation = me;
-    origin.document = 1;  // the version of the federation document
+    origin.document = 1;  // of the federation document; the answer has the newest
 
     // hello compares the states of both peers. `joined` is from the federation document.
     qns__Standing standing;
@@ -26,6 +26,7 @@ int main(int argc, char **argv) {
     qns__helloResponse answer;
     inps.must(inps.hello(&hello, answer));
     const qns__Greeting theirs = *answer.hello;
+    origin.document = answer.origin->document;
     std::cout << "hello from INPS, which joined with version " << theirs.joined << "\n";
 
     // This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.

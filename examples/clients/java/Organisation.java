@@ -14,6 +14,8 @@ import org.w3c.dom.Element;
 final class Organisation {
     private static final String ME = "CoC";
     private static final String EMPTY_VIEW = "0".repeat(64);
+    /** The version of the federation document; the answer to a hello has the newest. */
+    private static long document = 1;
 
     public static void main(String[] arguments) throws Exception {
         String base = arguments.length > 0 ? arguments[0] : "http://127.0.0.1:8701/";
@@ -22,7 +24,9 @@ final class Organisation {
         Soap inps = new Soap(base, "peer", folder, ME);
 
         // hello compares the states of both peers.
-        Element theirs = Soap.first(inps.call("hello", hello(0, 0, 0, EMPTY_VIEW)), "hello");
+        Element welcome = inps.call("hello", hello(0, 0, 0, EMPTY_VIEW));
+        Element theirs = Soap.first(welcome, "hello");
+        document = Soap.number(Soap.first(welcome, "origin"), "document");
         long joined = Soap.number(theirs, "joined");
         out.println("hello from INPS, which joined with version " + joined);
 
@@ -97,7 +101,7 @@ final class Organisation {
 
     private static String origin(String organisation) {
         return "<origin>" + Soap.element("organisation", organisation)
-            + Soap.element("document", 1) + "</origin>"; // 1: the version of the document
+            + Soap.element("document", document) + "</origin>";
     }
 
     /** Returns a hello of CoC. `joined` is from the federation document. */

@@ -8,7 +8,7 @@ import { clientOf } from './tls.js';
 const base = process.argv[2] ?? 'http://127.0.0.1:8701/';
 const me = 'CoC';
 const inps = await clientOf(`${base}peer?wsdl`, process.argv[3], me);
-const origin = { organisation: me, document: 1 }; // 1: the version of the federation document
+const origin = { organisation: me, document: 1 }; // of the federation document; the answer has the newest
 
 // Returns the digest of a view: the sum of the SHA-256 of its elements modulo 2^256.
 function digest(elements) {
@@ -26,7 +26,8 @@ const hello = {
   standing: { joined: 1, own: 1, consumerEpoch: 1, epoch: 0, last: 0 },
   version: 0, digest: digest([]),
 };
-const [{ hello: theirs }] = await inps.helloAsync({ origin, hello });
+const [{ hello: theirs, origin: newest }] = await inps.helloAsync({ origin, hello });
+origin.document = newest.document;
 console.log(`hello from INPS, which joined with version ${theirs.joined}`);
 
 // This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.

@@ -11,7 +11,7 @@ $inps = new SoapClient($base . 'peer?wsdl', [
     'features' => SOAP_SINGLE_ELEMENT_ARRAYS,
     'cache_wsdl' => WSDL_CACHE_NONE,
 ] + (isset($argv[2]) ? ['stream_context' => tls($argv[2], $me)] : []));
-$origin = ['organisation' => $me, 'document' => 1];  // 1: the version of the federation document
+$origin = ['organisation' => $me, 'document' => 1];  // of the federation document; the answer has the newest
 
 // Returns the digest of a view: the sum of the SHA-256 of its elements modulo 2^256. It adds byte by
 // byte, from the last one on, because integers of PHP have 64 bits.
@@ -36,7 +36,9 @@ $hello = [
     'standing' => ['joined' => 1, 'own' => 1, 'consumerEpoch' => 1, 'epoch' => 0, 'last' => 0],
     'version' => 0, 'digest' => digest([]),
 ];
-$theirs = $inps->hello(['origin' => $origin, 'hello' => $hello])->hello;
+$answer = $inps->hello(['origin' => $origin, 'hello' => $hello]);
+$theirs = $answer->hello;
+$origin['document'] = $answer->origin->document;
 echo "hello from INPS, which joined with version {$theirs->joined}\n";
 
 // This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.

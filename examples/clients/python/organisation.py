@@ -18,7 +18,7 @@ base = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8701/"
 me = "CoC"
 over_tls = transport(sys.argv[2], me) if len(sys.argv) > 2 else None
 inps = zeep.Client(f"{base}peer?wsdl", transport=over_tls).service
-origin = {"organisation": me, "document": 1}  # 1: the version of the federation document
+origin = {"organisation": me, "document": 1}  # its version; the answer has the newest
 
 
 def digest(elements: list[str]) -> str:
@@ -39,7 +39,8 @@ hello = {
     "version": 0,
     "digest": digest([]),
 }
-theirs = inps.hello(origin=origin, hello=hello).hello
+answer = inps.hello(origin=origin, hello=hello)
+theirs, origin["document"] = answer.hello, answer.origin.document
 print("hello from INPS, which joined with version", theirs.joined)
 
 # This hello reports that the view of INPS is in force at CoC, so its subscriptions are stable.

@@ -16,8 +16,8 @@ from pyspark.sql.window import Window
 
 from qns.d2q.schema import Schema
 from qns.errors import DocumentError, NameNotKnown, ValueRefused
-from qns.pipeline.datasets.encoded import codes_of
 from qns.pipeline.datasets.stored import PARQUET, read
+from qns.pipeline.merging.encoded import codes_of
 from qns.pipeline.merging.merge_frame import Setting, filtered_rows, merge
 from qns.pipeline.merging.parts import PARTS_COLUMNS
 from qns.pipeline.merging.rows import STEP

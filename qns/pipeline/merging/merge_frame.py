@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from qns.pipeline.cost import Meter
-from qns.pipeline.datasets.encoded import Codes, Encoder
+from qns.pipeline.merging.encoded import Codes, Encoder
 from qns.pipeline.merging.merge_pass import Merged, MergePass
 from qns.pipeline.merging.parts import PARTS_COLUMNS, Counting, decoded
 from qns.pipeline.merging.prefilter import ARRIVED, GONE, Prefilter
