@@ -108,9 +108,10 @@ class LosingDisk:
             backup.unlink()
 
     def put_back(self, copy: bytes) -> None:
-        """Puts a backup back, or `EMPTY`."""
+        """Puts a backup back, or `EMPTY`; the machine has power again for that."""
         self._end_process()
         self._files.forget()
+        self._files.is_off, self._files.cut_at = False, -1
         self._after_cut = self._doubtful = None
         self._changed.clear()
         self.is_changed = False

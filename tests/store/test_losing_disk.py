@@ -132,6 +132,19 @@ def test_power_cut_leaves_a_copy_that_was_put_back_as_it_is(disk: LosingDisk) ->
     assert sequences(disk.open()) == [1]
 
 
+def test_host_has_power_again_when_a_copy_is_put_back(disk: LosingDisk) -> None:
+    store = disk.open()
+    store.commit(turn(1))
+    copy = disk.copy()
+    disk.fail_syncs(1, is_kept=True, operations_until_cut=1)
+    with pytest.raises(StoreFailed):
+        store.commit(turn(2))
+    with pytest.raises(StoreFailed):
+        sequences(disk.open())  # its first operation cuts the power
+    disk.put_back(copy)
+    assert sequences(disk.open()) == [1]
+
+
 def test_host_without_power_has_neither_a_copy_nor_bits_that_change(disk: LosingDisk) -> None:
     disk.open().commit(turn(1))
     disk.cut_power()

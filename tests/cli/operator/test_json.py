@@ -14,7 +14,13 @@ from qns.federation.document import Federation
 from qns.federation.document_xml import write_federation
 from tests.cli.conftest import Cli
 from tests.cli.operator.test_dead_letters import letters, make_dead_letter, subscribed
-from tests.runtime.peers import PeerProcess, agencies_on_loopback, peer_in, running
+from tests.runtime.peers import (
+    PeerProcess,
+    agencies_on_loopback,
+    eventually,
+    peer_in,
+    running,
+)
 
 __all__ = ["subscribed"]
 
@@ -92,6 +98,7 @@ def test_commands_for_dead_letters_print_json(subscribed: dict[str, PeerProcess]
     missing = cli("peer", "dead-letters", "redeliver", coc.configuration, 999, "--json")
     assert (missing.status, missing.json["done"]) == (1, [])
     assert cli("peer", "dead-letters", "redeliver", *of).json == {"done": [number], "refused": []}
+    eventually(lambda: letters(cli, coc) != [], "INPS has rejected it again")
     again = make_dead_letter(cli, subscribed, "j2")["number"]
     dropped = cli("peer", "dead-letters", "drop", coc.configuration, again, "--yes", "--json")
     assert dropped.json == {"done": [again], "refused": []}
