@@ -22,6 +22,8 @@ from qns.pipeline.merging.merge_frame import merged, split
 from qns.pipeline.workload.generator import Generator
 from qns.pipeline.workload.scenario import Scenario, Workload, hosts_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LOOSE = Workload(constrained=0.3, values=4, only=0.3, sources_given=0.4)
 

@@ -13,6 +13,8 @@ from qns.pipeline.workload.generator import BLOCK
 from qns.pipeline.workload.scenario import HARD, Scenario, Workload, hosts_of
 from tests.pipeline.merging import merge
 
+pytestmark = pytest.mark.slow
+
 LONG = 3 * BLOCK + 100
 
 

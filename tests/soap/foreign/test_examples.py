@@ -16,6 +16,8 @@ import pytest
 from qns.client import Client
 from tests.soap.foreign.conftest import ROOT, TlsPeer
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = ROOT / "examples" / "clients"
 USER = """\
 subscribed
